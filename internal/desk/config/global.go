@@ -17,7 +17,7 @@ import (
 
 // root describes the whole file: an object with all root keys.
 func (l *loader) root() object {
-	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog(), l.missingProtections())}
+	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog(), l.ofMCPProxy(), l.missingProtections())}
 }
 
 // serverTables returns $schema and the keys at the root of the file that contain servers.
@@ -242,7 +242,7 @@ func (l *loader) defaultsOfServers(n *node) {
 	first := newLoader(l.cfg.Path, l.o)
 	root := first.root()
 	for _, m := range n.members {
-		if m.kind != nullKind && slices.Contains([]string{"confirm", "pin", "connect_timeout", "start", "stop_idle", "limits"}, m.key) {
+		if m.kind != nullKind && slices.Contains([]string{"confirm", "pin", "connect_timeout", "start", "stop_idle", "limits", "response_timeout"}, m.key) {
 			root.key(m.key).read(m)
 		}
 	}
@@ -347,12 +347,18 @@ func (l *loader) limit(into *int, minimum int) value {
 
 // levelSchema lists the log levels in lower case, so that editors suggest them. It accepts them in any case.
 const levelSchema = `{"anyOf": [{"enum": ["debug", "info", "warn", "error"]},
-	{"type": "string", "pattern": "^([dD][eE][bB][uU][gG]|[iI][nN][fF][oO]|[wW][aA][rR][nN]|[eE][rR][rR][oO][rR])$"}]}`
+	{"type": "string", "pattern": "^([dD][eE][bB][uU][gG]|[iI][nN][fF][oO]|[wW][aA][rR][nN]([iI][nN][gG])?|[eE][rR][rR][oO][rR]|[cC][rR][iI][tT][iI][cC][aA][lL])$"}]}`
 
-// logLevel reads a log level, in any case.
+// logLevel reads a log level, in any case. The older systems are Python programs, whose levels warning and critical it reads too.
 func (l *loader) logLevel(n *node) {
 	level := *n
 	level.text = strings.ToLower(n.text)
+	switch level.text {
+	case "warning":
+		level.text = "warn"
+	case "critical":
+		level.text = "error"
+	}
 	oneOf(l, &l.cfg.LogLevel, "debug", "info", "warn", "error").read(&level)
 }
 

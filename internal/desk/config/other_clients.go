@@ -17,10 +17,7 @@ var (
 		"globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", // Claude Desktop
 		"mcp", // Gemini CLI
 	}
-	rootOfOlderSystems = []string{
-		"toon_compression_min_size", "enable_aggregation", "response_timeout", "structured_logging",
-		"healthcheck_interval", "healthcheck_timeout",
-	}
+	rootOfOlderSystems   = []string{"toon_compression_min_size", "enable_aggregation"}
 	serverOfOtherClients = []string{
 		// These keys say how the client asks the user to approve calls. They are keys of Roo Code, Cline and Kiro; of Gemini CLI;
 		// and of Codex.
@@ -33,7 +30,7 @@ var (
 		"alwaysLoad", "required", "supports_parallel_tool_calls", "watchPaths", "start_on_launch", "extensionName",
 		"name", "icon", "metadata", "settings", "tags", // information for users
 	}
-	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
+	serverOfOlderSystems = []string{"shutdown_grace", "port", "endpoint"}
 )
 
 // restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or shut it in. A mistyped
@@ -115,7 +112,44 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
 		{name: "exposed_tools", value: r.exposed()},
 		{name: "instructions", value: l.str(&s.Description)},
+		{name: "auto_start", value: r.autoStart()},
 	}
+}
+
+// ofMCPProxy returns the root keys of MCP-PROXY that mean the same as keys of mcpx.
+func (l *loader) ofMCPProxy() []key {
+	c := l.cfg
+	check := func(into *time.Duration) value {
+		return value{schema: `{"anyOf": [{"const": 0}, ` + moreThanZero + `]}`, read: func(n *node) {
+			if n.kind == numberKind && n.text == "0" { // means no checks, as in MCP-PROXY
+				c.HealthCheck = false
+				return
+			}
+			l.timeout(into).read(n)
+		}}
+	}
+	return []key{
+		{name: "response_timeout", value: value{schema: moreThanZero, read: l.timeout(&l.everyServer.CallTimeout).read}},
+		{name: "healthcheck_interval", value: check(&c.Health.Interval)},
+		{name: "healthcheck_timeout", value: check(&c.Health.Timeout)},
+		{name: "structured_logging", value: value{schema: `{"type": "boolean"}`, read: func(n *node) {
+			structured := false
+			if l.boolean(&structured).read(n); structured {
+				c.LogFormat = "json"
+			}
+		}}},
+	}
+}
+
+// autoStart reads MCP-Dock's key auto_start. MCP-Dock starts a server without it when a user says so; mcpx starts the server when
+// it is needed.
+func (r *serverReader) autoStart() value {
+	return value{schema: `{"type": "boolean"}`, read: func(n *node) {
+		start := true
+		if r.l.boolean(&start).read(n); !start {
+			r.s.Start = "lazy"
+		}
+	}}
 }
 
 // exposed reads MCP-Dock's key exposed_tools, a list of the tools that exist. In MCP-Dock an empty list, the default, means all
@@ -325,12 +359,17 @@ func (l *loader) proxies(m *node) bool {
 
 var (
 	tomlLine = pattern.New(`^(\s*(#.*|;.*)?\r?\n)*(\[\[?[A-Za-z_][\w. "'/-]*\]|[A-Za-z_][\w.-]*[ \t]*=)`)
-	yamlLine = pattern.New(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
+	// endpointServer matches the section with which files of mcp-endpoint-server begin.
+	endpointServer = pattern.New(`^(\s*([#;].*)?\r?\n)*\[server\]\s`)
+	yamlLine       = pattern.New(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
 )
 
 // otherLanguage returns an error text if data looks like TOML, INI or YAML, and otherwise "".
 func otherLanguage(data []byte) string {
 	switch {
+	case endpointServer.Match(data):
+		return `the file is that of an mcp-endpoint-server, whose servers dial in: write its key as ` +
+			`"dial": {"compat": "encrypted", "compat_key": KEY} into a config of mcpx (docs/dial.md)`
 	case tomlLine.Match(data):
 		return `the file looks like TOML or INI; mcpx reads JSON (mcpx init --from FILE takes the servers of Codex's file)`
 	case yamlLine.Match(data):

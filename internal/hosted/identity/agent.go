@@ -53,7 +53,7 @@ func (v *Verifier) Agent(token string) (*Proof, error) {
 	s := v.state()
 	switch {
 	case s == nil || s.agents == nil:
-		return nil, invalid(errors.New("no tokens of agents are accepted"))
+		return nil, invalid(errors.New("no tokens of agents are accepted; dial.compat in the config turns them on"))
 	case token == "":
 		return nil, ErrNone
 	case len(token) > maxAgentToken:
