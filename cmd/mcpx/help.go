@@ -46,12 +46,41 @@ var otherWords = map[string]string{
 	"uninstall": "remove", "rm": "remove",
 }
 
+// otherFlags maps flags of older systems to advice.
+var otherFlags = map[string]string{
+	"--gui": pageHint, "--open": pageHint, "--desktop": pageHint,
+	"--host": httpHint, "--port": httpHint,
+}
+
+const (
+	pageHint = "mcpx ui opens the page of the servers in a browser"
+	httpHint = "mcpx serve --http 127.0.0.1:8000 serves over HTTP; the endpoint is /mcp"
+)
+
+// serveHint returns advice for command lines that start other servers and older versions of mcpx; "" if there is none.
+func serveHint(args, positional []string) string {
+	for _, arg := range args {
+		if name, _, _ := strings.Cut(arg, "="); otherFlags[name] != "" {
+			return otherFlags[name]
+		}
+	}
+	if at := slices.IndexFunc(positional, func(arg string) bool { return strings.HasSuffix(arg, ".json") }); at >= 0 {
+		return "mcpx " + terminal.CommandLine("--config", positional[at]) + " serves the servers of that file"
+	}
+	return ""
+}
+
 // usageHint returns advice for a wrong command line.
 func usageHint(parser *kong.Kong, args []string) string {
 	names, line := commands(parser), readLine(parser.Model.Node, args)
 	first := line.node.Path() // such as "token new"
 	if line.node == parser.Model.Node && len(line.positional) > 0 {
 		first = line.positional[0] // no command
+	}
+	if line.node == parser.Model.Node || first == "serve" {
+		if hint := serveHint(args, line.positional); hint != "" {
+			return hint
+		}
 	}
 	switch {
 	case first == "add" && len(line.at) > 1 && line.at[1] < len(args)-1 && !slices.Contains(args, "--") && !strings.HasPrefix(args[line.at[1]-1], "-"):
