@@ -109,7 +109,7 @@ func stringNotes(v *value) []note {
 	case least != "" || most != "":
 		out = append(out, note{text: "length " + span(least, most)})
 	}
-	if p := v.get("pattern"); p.is(wire.String) && !redundantPattern(v.str("format")) {
+	if p := v.get("pattern"); p.is(wire.String) && !redundantPattern(v.str("format"), p.text) {
 		out = append(out, note{text: "/" + sanitize.Line(p.text, 400) + "/"})
 	}
 	for _, key := range [...]string{"contentMediaType", "contentEncoding"} {
@@ -128,8 +128,12 @@ func minimum(v *value, key string) string {
 	return ""
 }
 
-// redundantPattern reports whether zod writes a pattern in addition to this format. Such a pattern says no more than the format.
-func redundantPattern(format string) bool {
+// redundantPattern reports whether a pattern is one that zod writes in addition to this format. Such a pattern says no more than the
+// format, and the shortest of them has 50 characters. A shorter one is the author's, and says more.
+func redundantPattern(format, pattern string) bool {
+	if len(pattern) < 40 {
+		return false
+	}
 	switch format {
 	case "email", "uuid", "date", "date-time", "time", "ipv4", "ipv6", "duration":
 		return true
