@@ -38,6 +38,9 @@ func (r *serverReader) kind(n *node) {
 // types, and checks that the server has the keys that its type needs.
 func (r *serverReader) infer(n *node) {
 	hasCommand, hasURL := r.commandAt != nil, r.urlAt != nil
+	if hasCommand && hasURL { // some programs write both, and leave one empty
+		hasCommand, hasURL = !r.commandAt.blank(), !r.urlAt.blank()
+	}
 	switch {
 	case r.unknownType != nil:
 		r.fail(r.unknownType, "unknown type %s, must be stdio, http, sse or websocket", quote(r.unknownType.text))
@@ -68,6 +71,9 @@ func (r *serverReader) infer(n *node) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}
 }
+
+// blank reports whether the value is a string without text.
+func (n *node) blank() bool { return n.kind == stringKind && strings.TrimSpace(n.text) == "" }
 
 // kindOfURL infers the type from the URL. The paths of servers with the older transport HTTP+SSE end in /sse.
 func kindOfURL(text string) string {
