@@ -2,12 +2,15 @@ package dial
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/caller"
 )
 
@@ -20,11 +23,24 @@ const aliveTimeout = 5 * time.Second
 // the request. ServeAgent returns when the connection has ended, or at once if it refuses the connection.
 func (h *Hub) ServeAgent(w http.ResponseWriter, r *http.Request) {
 	p, name := caller.From(r.Context()), r.URL.Query().Get("server_id")
-	if name == "" || name == anyName {
+	switch {
+	case name == "" || name == anyName:
 		name = anyName
 		h.endSilent(p)
+	case !validName.MatchString(name):
+		name = safeName(name)
 	}
 	h.serve(w, r, p, name, "")
+}
+
+var unfit = pattern.New(`[^A-Za-z0-9_-]`)
+
+// safeName makes a valid name of an id that is none, since the older system accepts any text as an id. The digest keeps the names of
+// two ids apart. It has 6 digits, as [ownName] matches the 8 digits of another digest.
+func safeName(id string) string {
+	name := strings.TrimLeft(unfit.ReplaceAllString(id, "_"), "_-")
+	name = strings.TrimRight(name[:min(len(name), 33)], "_-")
+	return fmt.Sprintf("%s-%.3x", cmp.Or(name, "server"), sha256.Sum256([]byte(id)))
 }
 
 // anyName, in place of a server's name, asks for a name that no other server of the principal has. It is not a valid name

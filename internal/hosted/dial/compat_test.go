@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +19,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// unnamedHub serves a hub at which one agent dials in without a name.
-func unnamedHub(t *testing.T) (h *Hub, dial func() *websocket.Conn) {
+// unnamedHub serves a hub at which one agent dials in, without a name or with the given id.
+func unnamedHub(t *testing.T) (h *Hub, dial func(id ...string) *websocket.Conn) {
 	t.Helper()
 	h = New(Options{
 		Current: func() *conf.Dial {
@@ -36,8 +37,9 @@ func unnamedHub(t *testing.T) (h *Hub, dial func() *websocket.Conn) {
 		h.Close()
 		server.Close()
 	})
-	return h, func() *websocket.Conn {
-		conn, _, err := websocket.Dial(t.Context(), strings.Replace(server.URL, "http", "ws", 1)+"/mcp_endpoint/mcp/?token=x", nil)
+	return h, func(id ...string) *websocket.Conn {
+		query := url.Values{"token": {"x"}, "server_id": id}.Encode()
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(server.URL, "http", "ws", 1)+"/mcp_endpoint/mcp/?"+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,6 +128,20 @@ func TestUnnamed(t *testing.T) {
 			t.Errorf("of two names that were left one was guessed: %v, before %v", now, known)
 		}
 	}
+}
+
+// TestServeAgent_Names: the older system takes any text as server_id. One that is no name here gets a safe name: the same each time, and
+// another for each id.
+func TestServeAgent_Names(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h, dial := unnamedHub(t)
+	for _, id := range []string{"calc_1", "计算器", "天气", "my server", strings.Repeat("x", 60), "-a", "计算器"} {
+		dial(id)
+	}
+	want := []string{
+		"a-c27489", "calc_1", "my_server-b12987", "server-1283dd", "server-4d9473", strings.Repeat("x", 33) + "-42f2d9",
+	}
+	mcptest.WaitFor(t, "the names", 30*time.Second, func() bool { return slices.Equal(h.names("dialled in"), want) })
 }
 
 // places returns the places of all servers by their names.
