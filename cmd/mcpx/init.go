@@ -156,6 +156,9 @@ func (cmd *initCommand) show(w wiring, sources []setup.Source, merged []setup.Me
 		if source.Err != nil {
 			row.Cells[1], row.Notes = "-", []string{"cannot be read: " + source.Err.Error()}
 		}
+		if len(source.NotTaken) > 0 {
+			row.Notes = append(row.Notes, "not taken, as only servers are: "+strings.Join(source.NotTaken, ", ")+"; write them into the config of mcpx")
+		}
 		found = append(found, row)
 	}
 	for _, m := range merged {

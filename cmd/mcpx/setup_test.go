@@ -145,6 +145,9 @@ func TestInit_Existing(t *testing.T) {
 		t.Errorf("got %v, %v", copies, err)
 	}
 	hasAll(t, h.must(t, exitFailed, "init", "--from", "nowhere.json"), "there is no such file")
+	older := h.write(t, "older.json", `{"mcpServers": {"a": {"command": "a"}}, "disabled_tools": ["a.b"], "auth_token": "x", "confirm": "off"}`)
+	hasAll(t, h.must(t, 0, "init", "--config", h.dir+"/taken.json", "--from", older, "--yes", "--no-check"),
+		"not taken, as only servers are: disabled_tools, auth_token; write them into the config of mcpx")
 	hasAll(t, h.must(t, exitFailed, "init"), "no servers were found", "mcpx add")
 	hasAll(t, h.must(t, exitConfig, "init", "--yes", "--config", h.write(t, "bad.json", `{"mcpServers": {"x": {"comand": "y"}}}`)), `did you mean "command"?`)
 }

@@ -295,6 +295,21 @@ func protects(m *node) bool {
 	return known && m.kind == want && (want == objectKind || !m.off())
 }
 
+// Protections returns the root keys in the text of a file that ask mcpx for a protection; nil if the file is not JSON. Who takes only
+// the servers of the file loses these protections.
+func Protections(path string, data []byte) (keys []string) {
+	root, err := decode(path, data)
+	if err != nil {
+		return nil
+	}
+	for _, m := range root.members {
+		if protects(m) {
+			keys = append(keys, m.key)
+		}
+	}
+	return keys
+}
+
 // zedCommand describes the value of command in files of older versions of Zed: there it is an object.
 func (r *serverReader) zedCommand() object {
 	return object{name: "zedCommand", keys: []key{

@@ -25,6 +25,8 @@ type Source struct {
 	File       string
 	// Servers are the servers in the file, in the order of the file.
 	Servers []Found
+	// NotTaken are the keys outside of servers that ask mcpx for a protection.
+	NotTaken []string
 	// Exists is true if the file exists, even if it cannot be read.
 	Exists bool
 	// Err says why the file cannot be read. It is nil if the file does not exist.
@@ -127,6 +129,7 @@ func readSource(c Client, from origin) Source {
 	if !existed {
 		return source
 	}
+	source.NotTaken = config.Protections(from.file, data)
 	servers := readSourceText(c, from, data)
 	source.Servers, source.Err = servers.Servers, servers.Err
 	return source
