@@ -292,6 +292,10 @@ func (o *Options) pages() http.Handler {
 	mux.HandleFunc(wellKnown+"/", o.metadata)
 	mux.HandleFunc("/register", o.register)
 	mux.HandleFunc("GET /{$}", o.start)
+	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, _ *http.Request) { // a client whose URL lacks the path
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the MCP endpoint is "+o.path()+", not /", http.StatusMethodNotAllowed)
+	})
 	if o.Page != nil {
 		mux.Handle("/ui/", o.Page)
 	}

@@ -298,6 +298,9 @@ func TestServe_Page(t *testing.T) {
 	if status, body := s.do(t, "GET", "/", ""); status != 200 || !strings.Contains(body, "mcpx 1.2.3") || !strings.Contains(body, s.url+"/mcp\n") {
 		t.Errorf("%d: %s", status, body)
 	}
+	if status, body := s.do(t, "POST", "/", ping); status != 405 || !strings.Contains(body, "the MCP endpoint is /mcp") {
+		t.Errorf("a client without the path: %d: %s", status, body)
+	}
 	if status, body := s.do(t, "GET", "/", "", "Origin: https://example.com"); status != 403 || strings.Contains(body, "mcpx") {
 		t.Errorf("from elsewhere: %d: %s", status, body)
 	}
