@@ -13,9 +13,10 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Difference returns how two texts of a config differ, without secrets. There is one line for each value that differs. The function
-// strike removes known secrets from a text. If the name of a member says that its value may be a secret, such as token, the line only
-// says that the value differs, unless the value is a reference such as ${NAME}. If a text cannot be parsed, Difference returns nil.
+// Difference returns how two texts of a config differ, without secrets. There is one line for each value that differs. The
+// function strike removes known secrets from a text. If the name of a member says that its value may be a secret, such as token,
+// the line only says that the value differs, unless the value is a reference such as ${NAME} or, in credentials, header:NAME. If
+// a text cannot be parsed, Difference returns nil.
 func Difference(before, after []byte, strike func(string) string) (lines []string) {
 	was, now := valuesOf(before), valuesOf(after)
 	if was == nil || now == nil {
@@ -56,11 +57,17 @@ type missing struct{}
 type place struct {
 	secret bool // the value, or values inside it, may be secrets
 	ofTool bool // members have the names of a tool's parameters, which are not keys of mcpx
+	// ofCaller is true in the key credentials of a server. Values such as header:NAME say there where the caller's request has a
+	// secret, and are no secrets.
+	ofCaller bool
 }
 
 // member returns the place of the member with this name.
 func (p place) member(name string) place {
-	return place{p.secret || holdsSecrets(name) || p.ofTool && config.SecretName(name), p.ofTool || name == "arguments"}
+	return place{
+		secret: p.secret || holdsSecrets(name) || p.ofTool && config.SecretName(name), ofTool: p.ofTool || name == "arguments",
+		ofCaller: p.ofCaller || name == "credentials" && !p.secret && !p.ofTool,
+	}
 }
 
 // values compares the old and the new value at a path, and adds a line for each difference.
@@ -109,6 +116,8 @@ func holdsSecrets(name string) bool {
 
 var onlyReferences = pattern.New(`^(?:[A-Za-z]+ )?(?:\$\{[^}]*\})+$`)
 
+var fromCaller = pattern.New(`^(?:(?:header|claim):\S+|exchange)$`)
+
 // shown returns a value without secrets, as JSON.
 func (d *differ) shown(value any, at place) string {
 	text, _ := json.Marshal(d.clean(value, at))
@@ -130,7 +139,7 @@ func (d *differ) clean(value any, at place) any {
 		}
 		return out
 	case string:
-		if at.secret && !onlyReferences.MatchString(value) {
+		if at.secret && !onlyReferences.MatchString(value) && !(at.ofCaller && fromCaller.MatchString(value)) {
 			return "[secret]"
 		}
 	case json.Number:
