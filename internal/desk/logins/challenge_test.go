@@ -61,7 +61,7 @@ func TestBegin_StepUp(t *testing.T) {
 	var web *httptest.Server
 	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/.well-known/oauth-authorization-server" {
-			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]}`, web.URL)
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","registration_endpoint":"%[1]s/register","code_challenge_methods_supported":["S256"]}`, web.URL)
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer scope="first"`)
@@ -83,7 +83,7 @@ func TestBegin_StepUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b, err := l.begin(t.Context(), s)
+		b, err := l.begin(t.Context(), s, "")
 		if err != nil {
 			t.Fatal(err)
 		}

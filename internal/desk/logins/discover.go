@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -22,52 +23,131 @@ type found struct {
 	server   *oauthex.AuthServerMeta
 }
 
-// discover finds the authorization server of s and its endpoints. The issuer is oauth.issuer of the config; if that is not set, the
-// metadata of s name it (RFC 9728); without metadata, it is the origin of s. The issuer's own metadata (RFC 8414 or OpenID Connect
-// Discovery) name the endpoints. loginAsked means that s has asked for a login. In this case the endpoints have the default paths
-// of MCP 2025-03-26 if there are no metadata at all.
-func discover(ctx context.Context, client *http.Client, s Server, c challenge, loginAsked bool) (*found, error) {
+// wanted says which authorization server discover must find.
+type wanted struct {
+	// asked means that the server has asked for a login. In this case the endpoints have the default paths of MCP 2025-03-26 if
+	// there are no metadata at all.
+	asked bool
+	// issuer is the authorization server to take if the server names it; empty means that any will do.
+	issuer string
+	// fits returns an error if an authorization server cannot do what is needed. It may be nil.
+	fits func(*oauthex.AuthServerMeta) error
+}
+
+// discover finds an authorization server of s and its endpoints. The issuer is oauth.issuer of the config; if that is not set,
+// the metadata of s name one or several (RFC 9728); without metadata, it is the origin of s. The issuer's own metadata (RFC 8414
+// or OpenID Connect Discovery) name the endpoints. Of several authorization servers, discover takes the first that answers and
+// fits; if there is none, the error is about the first.
+func discover(ctx context.Context, client *http.Client, s Server, c challenge, w wanted) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
 		return nil, err
 	}
 	out := &found{resource: s.URL}
-	issuer := cmp.Or(s.Issuer, origin(s.URL))
 	if resource != nil {
 		out.resource, out.scopes = resource.Resource, resource.ScopesSupported
 	}
-	if resource != nil && s.Issuer == "" {
-		if len(resource.AuthorizationServers) == 0 {
-			return nil, errors.New("the metadata of the server names no authorization server")
+	first := errors.New("the metadata of the server names no authorization server")
+	for i, issuer := range s.issuers(resource, w.issuer) {
+		var err error
+		if resource == nil && s.Issuer == "" {
+			out.server, err = metadataOrDefaults(ctx, client, issuer, w.asked)
+		} else {
+			out.server, err = usableMetadata(ctx, client, issuer)
 		}
-		issuer = resource.AuthorizationServers[0]
+		if err == nil && w.fits != nil {
+			err = w.fits(out.server)
+		}
+		if err == nil {
+			return out, nil
+		}
+		if i == 0 {
+			first = err
+		}
 	}
-	out.server, err = serverMetadata(ctx, client, issuer)
+	return nil, first
+}
+
+// maxIssuers is how many of the authorization servers that a server names are tried.
+const maxIssuers = 3
+
+// issuers returns the authorization servers of s to try, in order. resource has the metadata of s, or is nil. If they name the
+// issuer preferred, it is the only one. A configured client is registered at one authorization server, and another one must not
+// get its secret: so only the first is tried.
+func (s Server) issuers(resource *oauthex.ProtectedResourceMetadata, preferred string) []string {
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", sanitize.Line(issuer, 200), explain(err))
-	case out.server != nil && netguard.Safe(out.server.TokenEndpoint):
-		return out, nil
-	case out.server != nil:
-		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", sanitize.Line(issuer, 200))
-	case resource != nil || s.Issuer != "":
-		return nil, fmt.Errorf("the authorization server %s has no metadata", sanitize.Line(issuer, 200))
-	case !loginAsked:
+	case s.Issuer != "":
+		return []string{s.Issuer}
+	case resource == nil:
+		return []string{origin(s.URL)}
+	}
+	all := resource.AuthorizationServers
+	for _, issuer := range all {
+		if preferred != "" && sameIssuer(issuer, preferred) {
+			return []string{issuer}
+		}
+	}
+	if s.ClientID != "" {
+		return all[:min(len(all), 1)]
+	}
+	return all[:min(len(all), maxIssuers)]
+}
+
+// sameIssuer reports whether two URLs identify the same authorization server. Some libraries add a slash to the issuer in the
+// metadata of a server.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// metadataOrDefaults is like usableMetadata, for the origin of a server without metadata. If this issuer has no metadata either,
+// but the server has asked for a login, the endpoints have their default paths.
+func metadataOrDefaults(ctx context.Context, client *http.Client, issuer string, asked bool) (*oauthex.AuthServerMeta, error) {
+	metadata, err := usableMetadata(ctx, client, issuer)
+	switch _, absent := errors.AsType[*noMetadataError](err); {
+	case !absent:
+		return metadata, err
+	case !asked:
 		return nil, errors.New("the server does not ask for a login, and has no metadata about one")
 	}
-	out.server = &oauthex.AuthServerMeta{
+	return &oauthex.AuthServerMeta{
 		Issuer:                issuer,
 		AuthorizationEndpoint: issuer + "/authorize",
 		TokenEndpoint:         issuer + "/token",
 		RegistrationEndpoint:  issuer + "/register",
 
 		CodeChallengeMethodsSupported: []string{pkce}, // MCP 2025-03-26 requires it of all
+	}, nil
+}
+
+// noMetadataError means that an authorization server answers 4xx at all places where its metadata could be.
+type noMetadataError struct{ issuer string }
+
+func (e *noMetadataError) Error() string {
+	return fmt.Sprintf("the authorization server %s has no metadata", sanitize.Line(e.issuer, 200))
+}
+
+// usableMetadata reads the metadata of the authorization server with this issuer, and checks that tokens can be requested there.
+func usableMetadata(ctx context.Context, client *http.Client, issuer string) (*oauthex.AuthServerMeta, error) {
+	who := sanitize.Line(issuer, 200)
+	if !netguard.Safe(issuer) {
+		return nil, fmt.Errorf("the authorization server %s is neither https nor on this machine", who)
 	}
-	return out, nil
+	metadata, err := serverMetadata(ctx, client, issuer)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", who, explain(err))
+	case metadata == nil:
+		return nil, &noMetadataError{issuer}
+	case !netguard.Safe(metadata.TokenEndpoint):
+		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", who)
+	}
+	return metadata, nil
 }
 
 // pkce is the PKCE method that mcpx uses.
 const pkce = "S256"
+
+// metadataTime bounds the time for one metadata document of a server, and for all requests for the metadata of one authorization
+// server.
+const metadataTime = 10 * time.Second
 
 // serverMetadata reads the metadata of the authorization server with this issuer, at the first of the well-known URLs that has
 // metadata of this issuer: some servers answer at the others with a page, an error or the metadata of another issuer. It returns nil if
@@ -78,6 +158,8 @@ func serverMetadata(ctx context.Context, client *http.Client, issuer string) (*o
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
 	places := []string{"/.well-known/oauth-authorization-server" + path, "/.well-known/openid-configuration" + path}
 	if path != "" {
@@ -90,8 +172,7 @@ func serverMetadata(ctx context.Context, client *http.Client, issuer string) (*o
 		case err != nil:
 		case metadata == nil:
 			continue
-		// Some libraries add a slash to the issuer in the metadata of a server.
-		case strings.TrimSuffix(metadata.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
+		case !sameIssuer(metadata.Issuer, issuer):
 			err = fmt.Errorf("they are of another issuer, %s", sanitize.Line(metadata.Issuer, 200))
 		default:
 			return metadata, nil
@@ -129,11 +210,6 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		case !covers(metadata.Resource, s.URL):
 			return nil, fmt.Errorf("the metadata of the server is for another resource: %s", sanitize.Line(metadata.Resource, 200))
 		}
-		for _, issuer := range metadata.AuthorizationServers {
-			if !netguard.Safe(issuer) {
-				return nil, fmt.Errorf("the authorization server %s is neither https nor on this machine", sanitize.Line(issuer, 200))
-			}
-		}
 		return metadata, nil
 	}
 	return nil, cmp.Or(missed, ctx.Err())
@@ -143,6 +219,8 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 // refuses metadata whose resource differs from the server's URL, and many servers have such metadata.
 func readMetadata[T any](ctx context.Context, client *http.Client, address string) (*T, error) {
 	var metadata T
+	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	defer cancel()
 	err := netguard.Get(ctx, client, address, "", &metadata)
 	status, answered := errors.AsType[*netguard.StatusError](err)
 	switch {

@@ -246,7 +246,7 @@ func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
 			return nil, err
 		}
 	}
-	f, err := discover(ctx, x.web, x.server, c, true)
+	f, err := discover(ctx, x.web, x.server, c, wanted{asked: true})
 	if err != nil {
 		return nil, err
 	}

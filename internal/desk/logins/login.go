@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
 	"mcpx/internal/base/netguard"
@@ -49,14 +50,14 @@ type Result struct {
 // Login lets the user log in to s with a browser, and stores the login. The authorization server sends the browser back to a
 // port of this machine.
 func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
-	b, err := l.begin(ctx, s)
+	b, err := l.begin(ctx, s, "")
 	if err != nil {
 		return nil, err
 	}
 	defer b.web.CloseIdleConnections()
 	if o.New {
 		known := client{}
-		_ = l.store.read(ctx, clientFile(b.found.server.Issuer), &known) // an error leaves known empty, and mcpx registers anyway
+		_ = l.store.read(ctx, clientFile(b.found.server.Issuer, ""), &known) // an error leaves known empty, and mcpx registers anyway
 		b.forgotten = known.ID
 	}
 	who, listener, err := l.client(ctx, b)
@@ -82,25 +83,10 @@ type beginning struct {
 	forgotten string   // the ID of a registered client that must not be used again; may be empty
 }
 
-// begin finds out how to log in to a server: at which authorization server, with which endpoints, and for which scopes.
-func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
+// begin finds out how to log in to a server: at which authorization server, with which endpoints, and for which scopes. redirect
+// is the URL to which the browser will come back; empty means a port of this machine.
+func (l *Logins) begin(ctx context.Context, s Server, redirect string) (*beginning, error) {
 	if err := l.refuses(s); err != nil {
-		return nil, err
-	}
-	b := &beginning{server: s, web: newHTTPClient(s)}
-	c, asked, err := askServer(ctx, s)
-	if err == nil {
-		b.found, err = discover(ctx, b.web, s, c, asked)
-	}
-	if err == nil && !isPage(b.found.server.AuthorizationEndpoint) {
-		err = errors.New("the authorization server has no page to log in on over https")
-	}
-	if err == nil && !slices.Contains(b.found.server.CodeChallengeMethodsSupported, pkce) { // the specification forbids to go on
-		err = fmt.Errorf("the authorization server %s does not say that it supports PKCE with %s (code_challenge_methods_supported)",
-			sanitize.Line(b.found.server.Issuer, 200), pkce)
-	}
-	if err != nil {
-		b.web.CloseIdleConnections()
 		return nil, err
 	}
 	before := &login{}
@@ -110,7 +96,16 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	if before.Principal != s.Principal {
 		before = &login{}
 	}
-	if err := s.movedFrom(before.Endpoint, b.found.server.Issuer); err != nil {
+	b := &beginning{server: s, web: newHTTPClient(s)}
+	c, asked, err := askServer(ctx, s)
+	if err == nil {
+		fits := func(meta *oauthex.AuthServerMeta) error { return l.fits(s, meta, redirect) }
+		b.found, err = discover(ctx, b.web, s, c, wanted{asked, s.boundTo(before.Endpoint), fits})
+	}
+	if err == nil {
+		err = s.movedFrom(before.Endpoint, b.found.server.Issuer)
+	}
+	if err != nil {
 		b.web.CloseIdleConnections()
 		return nil, err
 	}
@@ -127,17 +122,41 @@ func (l *Logins) begin(ctx context.Context, s Server) (*beginning, error) {
 	return b, nil
 }
 
+// fits returns an error if users cannot log in to s at an authorization server. redirect is the parameter of begin.
+func (l *Logins) fits(s Server, meta *oauthex.AuthServerMeta, redirect string) error {
+	switch {
+	case !isPage(meta.AuthorizationEndpoint):
+		return errors.New("the authorization server has no page to log in on over https")
+	case !slices.Contains(meta.CodeChallengeMethodsSupported, pkce): // the specification forbids to go on
+		return fmt.Errorf("the authorization server %s does not say that it supports PKCE with %s (code_challenge_methods_supported)",
+			sanitize.Line(meta.Issuer, 200), pkce)
+	}
+	_, ok := s.unregistered(meta)
+	if !ok && meta.RegistrationEndpoint == "" && l.store.stamp(clientFile(meta.Issuer, redirect)).absent {
+		return noRegistration(meta, redirect)
+	}
+	return nil
+}
+
 // isPage reports whether a browser may be sent to this address to log in. netguard.Safe also accepts WebSockets.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(address)
 }
 
-// movedFrom returns an error if the configured client was used before, at known, which is another authorization server than issuer. The
-// client is registered there, and the other authorization server would get its secret. With oauth.issuer the user has said where the
-// client belongs. known is zero if the client was not used before.
+// boundTo returns the authorization server where the configured client was used before, at known. The client is registered there,
+// and another authorization server would get its secret. With oauth.issuer the user has said where the client belongs. It returns
+// "" if the client was not used before (known is zero then), or is not bound.
+func (s Server) boundTo(known endpoint) string {
+	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID {
+		return ""
+	}
+	return known.Issuer
+}
+
+// movedFrom returns an error if the configured client is bound to another authorization server than issuer (see boundTo).
 func (s Server) movedFrom(known endpoint, issuer string) error {
-	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID || known.Issuer == "" || known.Issuer == issuer {
+	if bound := s.boundTo(known); bound == "" || bound == issuer {
 		return nil
 	}
 	return &hintError{

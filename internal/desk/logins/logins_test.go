@@ -206,13 +206,13 @@ func TestDiscover_BehindProxy(t *testing.T) {
 	defer web.Close()
 	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
 	for _, place := range []string{"", "http://tracker.example/.well-known/x", "https://10.0.0.1/x", web.URL + "/no/such/place"} {
-		f, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: place}, true)
+		f, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: place}, wanted{asked: true})
 		if err != nil || f.resource != s.URL || f.server.TokenEndpoint != web.URL+"/token" {
 			t.Errorf("%q: %+v %v", place, f, err)
 		}
 	}
 	hidden = true
-	if _, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: "https://10.0.0.1/x"}, true); err == nil || !strings.Contains(err.Error(), "oauth.allow_private") {
+	if _, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: "https://10.0.0.1/x"}, wanted{asked: true}); err == nil || !strings.Contains(err.Error(), "oauth.allow_private") {
 		t.Errorf("nothing elsewhere: %v", err)
 	}
 }
@@ -265,7 +265,7 @@ func TestDiscover_Places(t *testing.T) {
 		{"", "", other, false},
 	} {
 		at, issuer, elsewhere = test.at, web.URL+test.path, test.elsewhere
-		f, err := discover(t.Context(), newHTTPClient(s), s, challenge{}, true)
+		f, err := discover(t.Context(), newHTTPClient(s), s, challenge{}, wanted{asked: true})
 		if found := err == nil && f.server.TokenEndpoint == web.URL+"/token"; found != test.found {
 			t.Errorf("issuer with the path %q, metadata at %q: %v", test.path, test.at, err)
 		}
@@ -293,7 +293,7 @@ func TestDiscover_WithoutPKCE(t *testing.T) {
 		s := Server{Name: "tracker", URL: web.URL + "/mcp"}
 		s.ClientID, s.ClientSecret, s.Issuer = "ours", "secret", web.URL
 		l := New(t.TempDir(), nil)
-		if _, err := l.begin(t.Context(), s); err == nil || !strings.Contains(err.Error(), "PKCE") {
+		if _, err := l.begin(t.Context(), s, ""); err == nil || !strings.Contains(err.Error(), "PKCE") {
 			t.Errorf("%q: a login: %v", methods, err)
 		}
 		s.Grant = ClientCredentials
@@ -330,7 +330,7 @@ func TestBegin_MovedServer(t *testing.T) {
 		case "/.well-known/oauth-protected-resource/mcp":
 			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, web.URL, web.URL)
 		case "/.well-known/oauth-authorization-server":
-			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]}`, web.URL)
+			fmt.Fprintf(w, `{"issuer":%[1]q,"authorization_endpoint":"%[1]s/authorize","token_endpoint":"%[1]s/token","registration_endpoint":"%[1]s/register","code_challenge_methods_supported":["S256"]}`, web.URL)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
 		}
@@ -357,7 +357,7 @@ func TestBegin_MovedServer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b, err := l.begin(t.Context(), s)
+		b, err := l.begin(t.Context(), s, "")
 		if err == nil {
 			b.web.CloseIdleConnections()
 		}

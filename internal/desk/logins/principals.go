@@ -129,7 +129,7 @@ type Pending struct {
 // Begin prepares a login of the principal s.Principal or, if that is empty, of the user who runs mcpx. The caller may add the
 // principal's name to the result. The authorization server will send the browser back to the URL redirect.
 func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending, error) {
-	b, err := l.begin(ctx, s)
+	b, err := l.begin(ctx, s, redirect)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +154,13 @@ func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (
 		return own, nil
 	}
 	var known client
-	file := clientFile(meta.Issuer + " " + redirect)
+	file := clientFile(meta.Issuer, redirect)
 	err := l.store.read(ctx, file, &known)
 	if err == nil && known.ID != b.forgotten && known.Redirect == redirect && !known.ends() {
 		return known, nil
+	}
+	if meta.RegistrationEndpoint == "" {
+		return client{}, noRegistration(meta, redirect)
 	}
 	kind := "web"
 	if strings.HasPrefix(redirect, "http://") { // a redirect to this machine

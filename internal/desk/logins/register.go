@@ -1,6 +1,7 @@
 package logins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -31,7 +31,7 @@ func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener
 		return own, listener, err
 	}
 	var known client
-	file := clientFile(meta.Issuer)
+	file := clientFile(meta.Issuer, "")
 	err := l.store.read(ctx, file, &known)
 	if err == nil && known.ID != b.forgotten && !known.ends() && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
 		// The listener uses the registered port again: RFC 8252 requires authorization servers to accept any port on loopback, but
@@ -39,6 +39,9 @@ func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
 			return known, listener, nil
 		}
+	}
+	if meta.RegistrationEndpoint == "" {
+		return client{}, nil, noRegistration(meta, "")
 	}
 	listener, err := listen(ctx, s.RedirectPort)
 	if err != nil {
@@ -71,13 +74,6 @@ func (s Server) unregistered(meta *oauthex.AuthServerMeta) (own client, ok bool)
 // machine, otherwise web.
 func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMeta, redirect, kind string) (client, error) {
 	who := sanitize.Line(meta.Issuer, 200)
-	if meta.RegistrationEndpoint == "" {
-		return client{}, &hintError{
-			"the authorization server " + who + " does not support dynamic client registration",
-			"register an application there with the redirect URI " + strings.Replace(redirect, "127.0.0.1:"+strconv.Itoa(port(redirect))+callbackPath,
-				"127.0.0.1:PORT"+callbackPath, 1) + ", and set oauth.client_id (and redirect_port) of the server",
-		}
-	}
 	asked := &oauthex.ClientRegistrationMetadata{
 		ClientName: "mcpx", RedirectURIs: []string{redirect}, ApplicationType: kind,
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
@@ -102,6 +98,16 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		ID: got.ClientID, Secret: got.ClientSecret, Method: got.TokenEndpointAuthMethod,
 		Redirect: redirect, Expires: got.ClientSecretExpiresAt,
 	}, nil
+}
+
+// noRegistration returns the error of a login at an authorization server at which mcpx has no client and cannot register one.
+// redirect is the URL to which the browser comes back; empty means a port of this machine.
+func noRegistration(meta *oauthex.AuthServerMeta, redirect string) error {
+	redirect = cmp.Or(redirect, "http://127.0.0.1:PORT"+callbackPath)
+	return &hintError{
+		"the authorization server " + sanitize.Line(meta.Issuer, 200) + " does not support dynamic client registration",
+		"register an application there with the redirect URI " + redirect + ", and set oauth.client_id (and redirect_port) of the server",
+	}
 }
 
 // listen listens on a port of 127.0.0.1. With port 0 the system chooses a free port.

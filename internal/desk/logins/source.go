@@ -359,7 +359,7 @@ func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login
 		if c == nil {
 			c = &challenge{}
 		}
-		found, err := discover(ctx, s.web, s.server, *c, true)
+		found, err := discover(ctx, s.web, s.server, *c, wanted{asked: true, issuer: s.server.boundTo(l.Endpoint)})
 		if err != nil {
 			return nil, &passingError{err.Error()}
 		}

@@ -78,8 +78,10 @@ func loginFile(s Server) string {
 	return s.Name + "-" + hex.EncodeToString(sum[:4]) + loginSuffix
 }
 
-func clientFile(issuer string) string {
-	sum := sha256.Sum256([]byte(issuer))
+// clientFile returns the name of the file with the client that mcpx has registered at an authorization server. redirect is the
+// URL to which the browser comes back; empty means a port of this machine.
+func clientFile(issuer, redirect string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSuffix(issuer+" "+redirect, " ")))
 	return hex.EncodeToString(sum[:8]) + ".client"
 }
 
