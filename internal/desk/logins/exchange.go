@@ -29,21 +29,27 @@ type exchanges struct {
 	web    *http.Client
 
 	mu   sync.Mutex
-	at   *answer[*grantor]
+	at   map[string]*answer[*grantor]           // by the issuer of the callers' tokens; "" if the config has oauth.issuer
 	kept *lru.Map[[sha256.Size]byte, exchanged] // the key is the digest of the caller's token
 }
 
 func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
 	// An entry whose token is still being requested must not be evicted, because mcpx would request the token a second time.
 	asking := func(e *exchanged) bool { return !e.answered() }
-	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](maxExchanged, asking)}
+	at := make(map[string]*answer[*grantor])
+	return &exchanges{logins: l, server: s, web: web, at: at, kept: lru.New[[sha256.Size]byte](maxExchanged, asking)}
 }
 
 // grantor is the authorization server at which mcpx exchanges the tokens of callers, with the scopes to request.
 type grantor struct {
 	endpoint endpoint
 	scopes   []string
+	since    time.Time // when it was discovered
 }
+
+// staysFor is how long an authorization server that was discovered is used, even if it does not answer, or is another one than
+// the issuer of the callers' tokens. So requests that cannot succeed do not search for the authorization server each time.
+const staysFor = 10 * time.Second
 
 // exchanged is a token that mcpx got in exchange for the token of a caller.
 type exchanged struct {
@@ -78,11 +84,12 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 func (l *Logins) Exchange(s Server) func(principal string, subject func() string) (
 	wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string,
 ) {
-	x := newExchanges(l, s, newHTTPClient(s))
-	return func(principal string, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
-		c := &exchanging{x, principal, subject}
-		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, c} }, c.secrets
-	}
+	return newExchanges(l, s, newHTTPClient(s)).caller
+}
+
+func (x *exchanges) caller(principal string, subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+	c := &exchanging{x, principal, subject}
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, x.server, c} }, c.secrets
 }
 
 // exchanging provides a [transport] with the exchanged tokens of one caller.
@@ -177,13 +184,17 @@ func (x *exchanges) get(ctx context.Context, principal, subject, refusedToken st
 }
 
 func (x *exchanges) ask(ctx context.Context, principal, subject string, e *exchanged) {
-	g, err := x.find(ctx)
+	issuer := ""
+	if x.server.Issuer == "" {
+		issuer, _, _ = strings.Cut(principal, " ")
+	}
+	g, err := x.find(ctx, issuer)
 	if err != nil {
 		e.err = &passingError{err.Error()}
 		return
 	}
-	if x.server.Issuer == "" && !strings.HasPrefix(principal, g.endpoint.Issuer+" ") {
-		x.forget()
+	if issuer != "" && g.endpoint.Issuer != issuer {
+		x.forget(issuer, g)
 		e.err = &passingError{"the server names the authorization server " + sanitize.Line(g.endpoint.Issuer, 200) +
 			", which did not issue the caller's token; if it may get this token, set oauth.issuer of the server to it"}
 		return
@@ -198,7 +209,7 @@ func (x *exchanges) ask(ctx context.Context, principal, subject string, e *excha
 	if err != nil {
 		e.err = &passingError{"exchanging the caller's token: " + err.Error()}
 		if _, refused := errors.AsType[*refusedError](err); !refused {
-			x.forget()
+			x.forget(issuer, g)
 		}
 		return
 	}
@@ -208,37 +219,41 @@ func (x *exchanges) ask(ctx context.Context, principal, subject string, e *excha
 	}
 }
 
-// forget makes the next exchange discover the authorization server again, which may have moved.
-func (x *exchanges) forget() {
+// forget makes the next exchange of callers of an issuer discover the authorization server again, which may have moved. It does
+// nothing if g was discovered just now.
+func (x *exchanges) forget(issuer string, g *grantor) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.at = nil
+	if at := x.at[issuer]; at != nil && at.value == g && time.Since(g.since) > staysFor {
+		delete(x.at, issuer)
+	}
 }
 
-// find returns the authorization server. It is discovered once for all callers, and again only after an error.
-func (x *exchanges) find(ctx context.Context) (*grantor, error) {
+// find returns the authorization server for the tokens of an issuer. It is discovered once for all callers of this issuer, and
+// again only after an error.
+func (x *exchanges) find(ctx context.Context, issuer string) (*grantor, error) {
 	x.mu.Lock()
-	at := x.at
+	at := x.at[issuer]
 	mine := at == nil
 	if mine {
 		at = &answer[*grantor]{done: make(chan struct{})}
-		x.at = at
+		x.at[issuer] = at
 	}
 	x.mu.Unlock()
 	if !mine {
 		return at.wait(ctx)
 	}
-	at.value, at.err = x.discover(ctx)
+	value, err := x.discover(ctx, issuer)
 	x.mu.Lock()
-	if at.err != nil && x.at == at {
-		x.at = nil
+	defer x.mu.Unlock()
+	if at.value, at.err = value, err; err != nil {
+		delete(x.at, issuer)
 	}
 	close(at.done)
-	x.mu.Unlock()
-	return at.value, at.err
+	return value, err
 }
 
-func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
+func (x *exchanges) discover(ctx context.Context, issuer string) (*grantor, error) {
 	var c challenge
 	if x.server.Issuer == "" {
 		var err error
@@ -246,10 +261,10 @@ func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
 			return nil, err
 		}
 	}
-	f, err := discover(ctx, x.web, x.server, c, wanted{asked: true})
+	f, err := discover(ctx, x.web, x.server, c, wanted{asked: true, issuer: issuer})
 	if err != nil {
 		return nil, err
 	}
 	who := client{ID: x.server.ClientID, Secret: x.server.ClientSecret}
-	return &grantor{x.server.endpointOf(f, who), x.server.scopes(f, c)}, nil
+	return &grantor{x.server.endpointOf(f, who), x.server.scopes(f, c), time.Now()}, nil
 }

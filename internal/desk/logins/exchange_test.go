@@ -257,7 +257,15 @@ func (f base) RoundTrip(req *http.Request) (*http.Response, error) {
 // names: at first, or later.
 func TestExchange_Foreign(t *testing.T) {
 	x, other := newExchanger(t), newExchanger(t)
-	of := New("", nil).Exchange(x.server())
+	server := newExchanges(New("", nil), x.server(), http.DefaultClient)
+	of := server.caller
+	later := func() { // what was discovered is staysFor old
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		for _, at := range server.at {
+			at.value.since = at.value.since.Add(-2 * staysFor)
+		}
+	}
 	refused := func(err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), other.url+", which did not issue the caller's token; if it may get this token, set oauth.issuer") {
@@ -270,11 +278,15 @@ func TestExchange_Foreign(t *testing.T) {
 	x.names = other.url
 	_, err := x.caller(of, "jwt-1")("")
 	refused(err)
+	later()
+	_, err = x.caller(of, "jwt-1")("")
+	refused(err)
 	x.set(func() { x.names = x.url })
 	if status, err := x.caller(of, "jwt-1")(""); status != http.StatusOK || err != nil {
 		t.Fatalf("%d %v", status, err)
 	}
 	x.set(func() { x.refuse, x.names = "<html>", other.url })
+	later()
 	if _, err := x.caller(of, "jwt-2")(""); err == nil {
 		t.Error("exchanged with a failing authorization server")
 	}
@@ -315,5 +327,47 @@ func TestExchange_Moved(t *testing.T) {
 	own.Issuer = other.url
 	if token, err := l.source(own).refused(t.Context(), "", &http.Response{StatusCode: http.StatusUnauthorized}); err != nil || token == "" {
 		t.Errorf("with oauth.issuer: %q %v", token, err)
+	}
+}
+
+// TestExchange_Issuers: the token of each caller is exchanged at its own issuer, if the server names several authorization
+// servers. A caller of an issuer that the server does not name is refused, and further requests do not search for the
+// authorization server again.
+func TestExchange_Issuers(t *testing.T) {
+	x, other, foreign := newExchanger(t), newExchanger(t), newExchanger(t)
+	x.names = other.url + `","` + x.url
+	of := New("", nil).Exchange(x.server())
+	as := func(issuer *exchanger, subject string) (int, error) {
+		wrap, _ := of(issuer.principal(), func() string { return subject })
+		resp, err := (&http.Client{Transport: wrap(http.DefaultTransport)}).Post(x.url+"/mcp", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode, nil
+	}
+	for range 2 {
+		for _, issuer := range []*exchanger{x, other} {
+			if status, err := as(issuer, "jwt-of "+issuer.url); status != http.StatusOK || err != nil {
+				t.Errorf("%d %v", status, err)
+			}
+		}
+	}
+	for _, issuer := range []*exchanger{x, other} {
+		if issuer.set(func() {}); len(issuer.asked) != 1 || issuer.asked[0].Get("subject_token") != "jwt-of "+issuer.url {
+			t.Errorf("asked %v", issuer.asked)
+		}
+	}
+	var before int
+	for i := range 3 {
+		if _, err := as(foreign, fmt.Sprint("jwt-", i)); err == nil || !strings.Contains(err.Error(), "which did not issue the caller's token") {
+			t.Errorf("a caller of another issuer: %v", err)
+		}
+		if i == 0 {
+			x.set(func() { before = len(x.calls) })
+		}
+	}
+	if x.set(func() {}); len(x.calls) != before {
+		t.Errorf("%d searches for the authorization server", len(x.calls)-before)
 	}
 }
