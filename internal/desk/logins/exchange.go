@@ -75,6 +75,15 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 	}
 }
 
+func (a *answer[T]) answered() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Exchange returns a function that must be called once for each caller of s. Its parameter principal is the caller's ID, which
 // begins with the issuer and a space, and subject returns the caller's own token, a JWT, from the caller's latest request. Its result wrap
 // makes a transport add the exchanged token to the caller's requests; its result secrets lists the tokens that must be removed from texts.
@@ -141,15 +150,6 @@ func (c *exchanging) secrets() []string {
 		return []string{subject, e.value}
 	}
 	return []string{subject}
-}
-
-func (e *exchanged) answered() bool {
-	select {
-	case <-e.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. It returns the

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -33,8 +34,7 @@ type source struct {
 	server Server
 	file   string
 	web    *http.Client
-	turn   chan struct{} // has one element while a token is being requested, so that only one request runs
-	looked *stamp        // the version of the file at the last call of Logins.Changed; guarded by Logins.mu
+	looked *stamp // the version of the file at the last call of Logins.Changed; guarded by Logins.mu
 
 	mu    sync.Mutex
 	stamp stamp // the version of the file when login was read or written
@@ -42,22 +42,23 @@ type source struct {
 	// unwritten is true if the field login is newer than the file, because writing the file failed.
 	unwritten bool
 	seen      []string // the latest secrets, which must be removed from texts
+	renewal   *renewal // the last one, which may be under way; nil if there was none
 	// fresh is a token that mcpx got because the server had refused another, and that the server has not accepted yet; otherwise it
 	// is empty. If the server refuses fresh too, mcpx does not request one more token, because that would not help.
 	fresh string
 }
 
 func newSource(l *Logins, s Server) *source {
-	return &source{logins: l, server: s, file: loginFile(s), web: newHTTPClient(s), turn: make(chan struct{}, 1)}
+	return &source{logins: l, server: s, file: loginFile(s), web: newHTTPClient(s)}
 }
 
 // busy reports whether the source has, or may soon have, tokens that are not in the file. It does not wait for a source that is in use.
 func (s *source) busy() bool {
-	if len(s.turn) > 0 || !s.mu.TryLock() {
+	if !s.mu.TryLock() {
 		return true
 	}
 	defer s.mu.Unlock()
-	return s.unwritten
+	return s.unwritten || s.renewal != nil && !s.renewal.answered()
 }
 
 func (s *source) secrets() []string {
@@ -240,28 +241,39 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	return needed
 }
 
-// renew gets a new token in place of the one in previous, unless another call or process has already done so. If ctx ends, renew
-// returns, but the request goes on, because its response must be stored. c is the challenge with which the server has refused a
-// token that mcpx owns itself (Server.machine); otherwise nil.
+// renewal is a request for a new token.
+type renewal struct {
+	answer[*login]
+	replaced string // the access token that the new one replaces
+	c        *challenge
+}
+
+// renew gets a new token in place of the one in previous, unless another call or process has already done so. Calls that need the
+// same share one request. If ctx ends, renew returns, but the request goes on, because its response must be stored. c is the
+// challenge with which the server has refused a token that mcpx owns itself (Server.machine); otherwise nil.
 func (s *source) renew(ctx context.Context, previous *login, c *challenge) (*login, error) {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	replaced := ""
+	if previous != nil {
+		replaced = previous.Access
 	}
-	renewed := &answer[*login]{done: make(chan struct{})}
-	s.logins.refreshing.Go(func() { // ends within refreshTime; Logins.Close waits for it
-		defer func() { <-s.turn }()
-		ctx, cancel := detached(ctx, refreshTime)
-		defer cancel()
-		if s.server.machine() {
-			renewed.value, renewed.err = s.ask(ctx, previous, c)
-		} else {
-			renewed.value, renewed.err = s.refresh(ctx, previous)
-		}
-		close(renewed.done)
-	})
-	return renewed.wait(ctx)
+	s.mu.Lock()
+	one := s.renewal
+	if one == nil || one.answered() || one.replaced != replaced || !reflect.DeepEqual(one.c, c) {
+		one = &renewal{answer[*login]{done: make(chan struct{})}, replaced, c}
+		s.renewal = one
+		s.logins.refreshing.Go(func() { // ends within twice refreshTime; Logins.Close waits for it
+			defer close(one.done)
+			ctx, cancel := detached(ctx, refreshTime)
+			defer cancel()
+			if s.server.machine() {
+				one.value, one.err = s.ask(ctx, previous, c)
+			} else {
+				one.value, one.err = s.refresh(ctx, previous)
+			}
+		})
+	}
+	s.mu.Unlock()
+	return one.wait(ctx)
 }
 
 // refresh renews the login with its refresh token, and stores the result. The lock of the file keeps other processes from using the
@@ -272,6 +284,9 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &passingError{err.Error()}
 	}
 	defer unlock()
+	// The wait for the lock may have used up most of the time, and a request that is cut off can cost the login.
+	ctx, cancel := detached(ctx, refreshTime)
+	defer cancel()
 	s.mu.Lock()
 	l, err := s.read(ctx) // read always, because two quick writes can have the same stamp
 	s.mu.Unlock()

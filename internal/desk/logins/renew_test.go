@@ -1,0 +1,101 @@
+package logins
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// tokenEndpoint is a transport to a token endpoint that answers after some time.
+type tokenEndpoint struct {
+	takes time.Duration
+	body  string
+
+	mu    sync.Mutex
+	asked int
+}
+
+func (e *tokenEndpoint) RoundTrip(req *http.Request) (*http.Response, error) {
+	e.mu.Lock()
+	e.asked++
+	e.mu.Unlock()
+	select {
+	case <-time.After(e.takes):
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(e.body)), Request: req,
+	}, nil
+}
+
+// expired stores a login whose access token has expired, and returns its source, which sends its requests for tokens to e.
+func expired(t *testing.T, l *Logins, e *tokenEndpoint) *source {
+	t.Helper()
+	s := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
+	old := login{
+		Server: s.Name, URL: s.URL, Endpoint: endpoint{Token: "https://login.example/token", Client: client{ID: "x"}},
+		Access: "old", Refresh: "once", Expiry: time.Now().Add(-time.Minute).Round(0),
+	}
+	if err := l.store.write(t.Context(), loginFile(s), old); err != nil {
+		t.Fatal(err)
+	}
+	src := l.source(s)
+	src.web = &http.Client{Transport: e, Timeout: 20 * time.Second}
+	return src
+}
+
+// TestRenew_Down: while an authorization server does not answer, calls that came together wait for one request together, and not
+// for one request after the other.
+func TestRenew_Down(t *testing.T) {
+	keyring.MockInit()
+	synctest.Test(t, func(t *testing.T) {
+		e := &tokenEndpoint{takes: time.Hour}
+		l := New(t.TempDir(), nil)
+		src := expired(t, l, e)
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if _, err := src.token(t.Context()); err == nil || !strings.Contains(err.Error(), "the login is kept") {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); e.asked != 1 || took > 20*time.Second {
+			t.Errorf("%d requests, and all calls have their answer after %v", e.asked, took)
+		}
+		if _, err := src.token(t.Context()); err == nil || e.asked != 2 {
+			t.Errorf("a later call does not ask again: %v", err)
+		}
+		l.Close(time.Minute)
+	})
+}
+
+// TestRenew_Queue: a process that has waited long for another one, which renews the same login, has as much time for its own
+// request as any. If the request were cut off, its new refresh token would be lost.
+func TestRenew_Queue(t *testing.T) {
+	keyring.MockInit()
+	synctest.Test(t, func(t *testing.T) {
+		e := &tokenEndpoint{takes: 15 * time.Second, body: `{"access_token":"new","token_type":"Bearer","refresh_token":"next"}`}
+		l := New(t.TempDir(), nil)
+		src := expired(t, l, e)
+		unlock, err := New(l.store.(*store).dir, nil).store.lock(t.Context(), src.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(35*time.Second, unlock)
+		if token, err := src.token(t.Context()); token != "new" {
+			t.Errorf("%q %v", token, err)
+		}
+		l.Close(time.Minute)
+	})
+}
