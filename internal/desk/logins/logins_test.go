@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -432,5 +433,36 @@ func TestTake_Sleep(t *testing.T) {
 	l.take(&oauth2.Token{AccessToken: "a", Expiry: time.Now().Add(time.Hour)})
 	if l.Expiry != l.Expiry.Round(0) || l.Issued != l.Issued.Round(0) {
 		t.Errorf("issued %v, expires %v", l.Issued, l.Expiry)
+	}
+}
+
+// TestTake_Life: whatever a token says of its life, a renewal keeps its refresh token: the one before works no more.
+func TestTake_Life(t *testing.T) {
+	keyring.MockInit()
+	const unknown = -1
+	for life, want := range map[string]time.Duration{
+		"3600": time.Hour, "3599.5": time.Hour, `"3600"`: time.Hour, `"3599.5"`: time.Hour,
+		"-5": 0, "-99999999999999": 0, "99999999999999": math.MaxInt32 * time.Second, "1e9": 1e9 * time.Second,
+		"0": unknown, `""`: unknown, `"soon"`: unknown, `"NaN"`: unknown, "null": unknown, "true": unknown, "{}": unknown,
+	} {
+		e := &tokenEndpoint{body: `{"access_token":"new","token_type":"Bearer","refresh_token":"next","expires_in":` + life + `}`}
+		l := New(t.TempDir(), nil)
+		src := expired(t, l, e)
+		token, err := src.token(t.Context())
+		var kept login
+		if err := l.store.read(t.Context(), src.file, &kept); err != nil {
+			t.Fatal(err)
+		}
+		if token != "new" || err != nil || kept.Refresh != "next" {
+			t.Errorf("expires_in %s: %q %v, kept %q", life, token, err, kept.Refresh)
+		}
+		got := time.Until(kept.Expiry).Round(time.Minute)
+		if kept.Expiry.IsZero() {
+			got = unknown
+		}
+		if got != want.Round(time.Minute) && got != want {
+			t.Errorf("expires_in %s: valid for %v", life, got)
+		}
+		l.Close(time.Minute)
 	}
 }
