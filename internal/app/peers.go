@@ -74,7 +74,7 @@ func (a *App) answerPeers() {
 		// The other replica has authenticated the client, and its word counts: while a new config comes to one replica after the
 		// other, the token may be somebody else's here. But it cannot send when the credential is revoked, nor IssuerToken, so this
 		// replica finds them itself. A client certificate is not sent on: here its principal has neither.
-		if proof, err := a.identity.Request(r); err == nil && proof != nil && proof.Principal.ID == caller.From(ctx).Key() {
+		if proof := a.identity.Forwarded(r, caller.From(ctx), caller.Until(ctx)); proof != nil {
 			proved, end := proof.Context(ctx)
 			defer end()
 			ctx = proved

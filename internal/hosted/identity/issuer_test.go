@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"mcpx/internal/base/conf"
 	"mcpx/internal/mcptest"
 )
 
@@ -102,4 +103,35 @@ func TestJWT_MetadataHangs(t *testing.T) {
 	}
 	cancel()
 	<-unknown
+}
+
+// TestJWT_Forwarded: a replica that has no keys of an issuer yet, and cannot get them, serves a request with a JWT that another replica
+// has verified, without waiting. The request ends when the issuer leaves the config. For other credentials of the same request, the word
+// of the other replica is no proof.
+func TestJWT_Forwarded(t *testing.T) {
+	i := newTestIssuer(t, "")
+	i.set(true, nil)
+	v := trusting(t, nil, i.URL)
+	until := time.Now().Add(time.Hour)
+	token := sign(t, jwt.SigningMethodES256, ecKey(), i.URL, nil, nil)
+	proof := v.Forwarded(requestAt("/mcp", token), OfIssuer(i.URL, "alice"), until)
+	if proof == nil || proof.Principal.ID != i.URL+" alice" || !proof.Until.Equal(until) || i.asked.Load() != 0 {
+		t.Fatalf("got %+v, after %d requests to the issuer", proof, i.asked.Load())
+	}
+	for name, got := range map[string]*Proof{
+		"without a principal": v.Forwarded(requestAt("/mcp", token), nil, until),
+		"of a static token":   v.Forwarded(requestAt("/mcp", token), OfToken(conf.Token{Name: "alice"}), until),
+		"no JWT":              v.Forwarded(requestAt("/mcp", "x"), OfIssuer(i.URL, "alice"), until),
+		"of another issuer":   v.Forwarded(requestAt("/mcp", token), OfIssuer(i.URL+"/other", "alice"), until),
+	} {
+		if got != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	o := *v.Options()
+	o.Issuers = nil
+	v.SetOptions(&o)
+	if proof.Revoked.Err() == nil {
+		t.Error("the request goes on without its issuer")
+	}
 }
