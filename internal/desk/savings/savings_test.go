@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -224,7 +226,8 @@ func TestBook_BoundsWhileFailing(t *testing.T) {
 }
 
 // TestBook_Faults: figures that cannot be written are kept until they can be written, and the failure is logged once. A damaged
-// file counts as empty. Old files are deleted, also those of another config, which may be gone.
+// file counts as empty. Old files are deleted, also those of another config, which may be gone; with its last file
+// goes its folder.
 func TestBook_Faults(t *testing.T) {
 	mcptest.Parallel(t)
 	dir := filepath.Join(t.TempDir(), "savings")
@@ -262,7 +265,19 @@ func TestBook_Faults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	vanished := filepath.Join(filepath.Dir(dir), "vanished")
+	if err := os.Mkdir(vanished, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{before + suffix, lockName} {
+		if err := os.WriteFile(filepath.Join(vanished, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	b.save()
+	if _, err := os.Stat(vanished); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of a config that was last used long ago: %v", err)
+	}
 	b.Add(noon.AddDate(0, 0, -1), Key{Server: "shop"}, Figures{Calls: 7})
 	b.Close(time.Minute)
 	if left, err := os.ReadDir(other); err != nil || len(left) != 2 || left[0].Name() != before || left[1].Name() != oldest+suffix {
