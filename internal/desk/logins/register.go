@@ -1,8 +1,10 @@
 package logins
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,9 +12,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
 )
 
@@ -83,21 +88,67 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 			asked.TokenEndpointAuthMethod = method
 		}
 	}
-	got, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, asked, web)
-	if refusal, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
-		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s",
-			who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
+	got, err := askToRegister(ctx, web, meta.RegistrationEndpoint, asked)
+	if refusal, ok := errors.AsType[*refusedError](err); ok {
+		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %w", who, refusal)
 	}
-	if err != nil { // err is not quoted: it may contain the whole response, and so a secret
-		if outer, ok := errors.AsType[*url.Error](err); ok {
-			return client{}, fmt.Errorf("registering mcpx with %s: %w", who, explain(outer))
-		}
-		return client{}, fmt.Errorf("registering mcpx with %s failed", who)
+	if err != nil {
+		return client{}, fmt.Errorf("registering mcpx with %s: %w", who, err)
 	}
-	return client{
-		ID: got.ClientID, Secret: got.ClientSecret, Method: got.TokenEndpointAuthMethod,
-		Redirect: redirect, Expires: got.ClientSecretExpiresAt,
-	}, nil
+	made := client{ID: got.ID, Secret: got.Secret, Method: got.Method, Redirect: redirect}
+	if got.Method == "none" { // such a client has no secret (RFC 7591, section 2), and requests with one may be refused
+		made.Secret = ""
+	}
+	if ends := seconds(got.Expires); ends > 0 && ends < neverExpires {
+		made.Expires = time.Unix(int64(ends), 0)
+	}
+	return made, nil
+}
+
+// neverExpires is a Unix time, in the year 6325, from which on a secret counts as one that never expires. Some authorization
+// servers send milliseconds.
+const neverExpires = 1 << 37
+
+// registration is the response of a registration endpoint (RFC 7591, sections 3.2.1 and 3.2.2).
+type registration struct {
+	ID          string          `json:"client_id"`
+	Secret      string          `json:"client_secret"`
+	Expires     json.RawMessage `json:"client_secret_expires_at"` // in Unix seconds; 0 means never
+	Method      string          `json:"token_endpoint_auth_method"`
+	Error       string          `json:"error"`
+	Description string          `json:"error_description"`
+}
+
+// askToRegister sends the request for a registration. Its error never quotes the response, which may contain a secret, except for
+// an OAuth error, which is a refusedError. It does not use the SDK's function, which panics if the response is null.
+func askToRegister(ctx context.Context, web *http.Client, address string, asked any) (*registration, error) {
+	data, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(data))
+	if err != nil {
+		return nil, explain(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	resp, err := web.Do(req)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer resp.Body.Close()
+	var got registration
+	bad := json.NewDecoder(resp.Body).Decode(&got)
+	switch {
+	case resp.StatusCode >= 400 && got.Error != "":
+		text := strings.TrimSpace(sanitize.Line(got.Error, 60) + " " + sanitize.Line(got.Description, 200))
+		return nil, &refusedError{got.Error, text}
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
+		return nil, &netguard.StatusError{Code: resp.StatusCode, Status: resp.Status}
+	case bad != nil || got.ID == "":
+		return nil, errors.New("the answer has no client_id")
+	}
+	return &got, nil
 }
 
 // noRegistration returns the error of a login at an authorization server at which mcpx has no client and cannot register one.

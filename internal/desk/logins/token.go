@@ -112,15 +112,21 @@ func (w wholeSeconds) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) == nil && members["expires_in"] != nil {
-		seconds, err := strconv.ParseFloat(strings.Trim(string(members["expires_in"]), `"`), 64)
-		if err != nil || math.IsNaN(seconds) {
-			seconds = 0
-		}
-		members["expires_in"] = strconv.AppendInt(nil, int64(min(max(seconds, -1), math.MaxInt32)), 10)
+		whole := int64(min(max(seconds(members["expires_in"]), -1), math.MaxInt32))
+		members["expires_in"] = strconv.AppendInt(nil, whole, 10)
 		data, _ = json.Marshal(members) // cannot fail: the values are valid JSON
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil
+}
+
+// seconds returns the number in a JSON number or text, or 0 if there is none.
+func seconds(value json.RawMessage) float64 {
+	number, err := strconv.ParseFloat(strings.Trim(string(value), `"`), 64)
+	if err != nil || math.IsNaN(number) {
+		return 0
+	}
+	return number
 }
 
 // refusedError is an OAuth error response of the authorization server.
