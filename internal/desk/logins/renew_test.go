@@ -1,7 +1,9 @@
 package logins
 
 import (
+	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +12,9 @@ import (
 	"time"
 
 	"github.com/zalando/go-keyring"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/state"
 )
 
 // tokenEndpoint is a transport to a token endpoint that answers after some time.
@@ -97,5 +102,38 @@ func TestRenew_Queue(t *testing.T) {
 			t.Errorf("%q %v", token, err)
 		}
 		l.Close(time.Minute)
+	})
+}
+
+// TestShared_Clocks: the clocks of replicas may differ by a minute (docs/replicas.md). While a replica renews a login, the
+// slowest way, one whose clock is a minute ahead does not renew the same login.
+func TestShared_Clocks(t *testing.T) {
+	records, err := state.OpenFolder("", 1000, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{records}
+		unlock, err := s.lock(t.Context(), "a.login")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(netguard.RequestTime)
+		ahead := func(f *sharedFile) error { // the same as if the clock of the other replica were ahead
+			f.Until -= time.Minute.Milliseconds()
+			return nil
+		}
+		if err := s.change(t.Context(), "a.login", ahead); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.lock(ctx, "a.login"); err == nil {
+			t.Error("two replicas have the lock")
+		}
+		unlock()
+		if _, err := s.lock(t.Context(), "a.login"); err != nil {
+			t.Error(err)
+		}
 	})
 }

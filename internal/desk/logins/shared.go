@@ -18,8 +18,9 @@ import (
 const (
 	// sharedTime is how long a record is kept if it does not change. A renewal of a login changes its record.
 	sharedTime = 100 * 24 * time.Hour
-	// leaseTime is how long a lock lasts if the process that holds it dies. It is longer than any renewal of a login takes.
-	leaseTime = refreshTime + 10*time.Second
+	// leaseTime is how long a lock lasts if the process that holds it dies. It is longer than any renewal of a login
+	// takes, by more than the minute by which the clocks of replicas may differ.
+	leaseTime = refreshTime + 70*time.Second
 	// lockPause is the time between two tries to lock a record.
 	lockPause = 50 * time.Millisecond
 )
