@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -182,6 +183,47 @@ func (a arriving) Change(ctx context.Context, key string, change func([]byte) ([
 	default: // no renewal reads from the channel any more
 	}
 	return a.Followed.Change(ctx, key, change)
+}
+
+// TestRenew_Clocks: the clocks of replicas may differ by a minute (docs/replicas.md). While a replica renews a login, one whose clock is a
+// minute ahead does not use the same refresh token of the issuer.
+func TestRenew_Clocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := still(t, storeIn(t, ""), 'k')
+		g, err := s.redeem(t.Context(), s.codeOf(t, "c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := refreshOf("c", g, s)
+		at := s.login.web.Transport.(inProcess).to.(*issuer)
+		var both sync.WaitGroup
+		asked := 0
+		at.renewing = func() {
+			if asked++; asked > 1 {
+				return
+			}
+			time.Sleep(issuerTime / 2)
+			ahead := func(g *grant) error { // the same as if the clock of the other replica were ahead
+				g.RenewingUntil -= 60
+				return nil
+			}
+			if _, err := s.change(t.Context(), g.Number, ahead); err != nil {
+				t.Error(err)
+			}
+			both.Go(func() {
+				if _, err := s.renew(t.Context(), form); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(issuerTime / 4)
+		}
+		if _, err := s.renew(t.Context(), form); err != nil {
+			t.Error(err)
+		}
+		if both.Wait(); asked != 1 || at.reused {
+			t.Errorf("the issuer was asked %d times", asked)
+		}
+	})
 }
 
 // loginNumber returns the number of the login to which these tokens belong. It reads the number from the refresh token.

@@ -12,9 +12,10 @@ import (
 const (
 	// issuerTime is how long the issuer may take to renew a login. A client waits for it.
 	issuerTime = 10 * time.Second
-	// While one request renews a login, other requests must not renew it, but only for renewingTime. A renewal never takes so long, so
-	// renewingTime matters only if a process dies during a renewal.
+	// renewingTime is how long a request tries to renew a login. Meanwhile other requests must not renew it, but only for leaseTime, which
+	// is longer by the minute by which the clocks of replicas may differ. It matters only if a process dies during a renewal.
 	renewingTime = 3 * issuerTime
+	leaseTime    = renewingTime + time.Minute
 )
 
 var (
@@ -52,7 +53,7 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 			case g.Renewing != "" && !expired(g.RenewingUntil):
 				return errBusy
 			}
-			g.Renewing, g.RenewingUntil = me, deadline(renewingTime)
+			g.Renewing, g.RenewingUntil = me, deadline(leaseTime)
 			return nil
 		})
 		switch {
