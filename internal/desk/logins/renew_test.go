@@ -85,6 +85,31 @@ func TestRenew_Down(t *testing.T) {
 	})
 }
 
+// TestRenew_Early: while an authorization server does not answer, calls with a token that is still valid go on with that token soon.
+func TestRenew_Early(t *testing.T) {
+	keyring.MockInit()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(t.TempDir(), nil)
+		src := expired(t, l, &tokenEndpoint{takes: time.Hour})
+		var soon login
+		if err := l.store.read(t.Context(), src.file, &soon); err != nil {
+			t.Fatal(err)
+		}
+		soon.Issued, soon.Expiry = time.Now().Add(-time.Hour).Round(0), time.Now().Add(25*time.Second).Round(0)
+		if err := l.store.write(t.Context(), src.file, &soon); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			began := time.Now()
+			token, err := src.token(t.Context())
+			if took := time.Since(began); token != "old" || took > 2*time.Second {
+				t.Errorf("%q %v, after %v", token, err, took)
+			}
+		}
+		l.Close(time.Minute)
+	})
+}
+
 // TestRenew_Queue: a process that has waited long for another one, which renews the same login, has as much time for its own
 // request as any. If the request were cut off, its new refresh token would be lost.
 func TestRenew_Queue(t *testing.T) {

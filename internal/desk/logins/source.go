@@ -20,6 +20,8 @@ import (
 const (
 	// refreshTime is how long the renewal of a login may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
+	// renewPatience is how long a call waits for the renewal of a token that is still valid. The renewal goes on after that.
+	renewPatience = 2 * time.Second
 	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file of the login
 	// grow without end.
 	maxWanted = 50
@@ -127,7 +129,7 @@ func (s *source) read(ctx context.Context) (*login, error) {
 }
 
 // token returns the token for the next request, or "" if there is no login. It renews a token that has expired or expires soon.
-// If the renewal fails and the old token is still valid, token returns the old one.
+// If the renewal fails or takes longer than renewPatience, and the old token is still valid, token returns the old one.
 func (s *source) token(ctx context.Context) (string, error) {
 	l, err := s.current(ctx)
 	switch {
@@ -137,6 +139,11 @@ func (s *source) token(ctx context.Context) (string, error) {
 		return "", nil
 	case l.usable(l.leeway()):
 		return l.Access, nil
+	}
+	if l.usable(2 * renewPatience) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, renewPatience)
+		defer cancel()
 	}
 	fresh, err := s.renew(ctx, l, nil)
 	if err != nil {
