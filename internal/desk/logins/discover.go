@@ -201,6 +201,9 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 			continue
 		}
 		metadata, err := readMetadata[oauthex.ProtectedResourceMetadata](ctx, client, place)
+		if err == nil && metadata != nil && metadata.Resource == "" {
+			err = errors.New("the answer names no resource")
+		}
 		switch {
 		case err != nil && place == c.metadata:
 			missed = fmt.Errorf("reading the metadata of the server: %w", err)
@@ -215,8 +218,9 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata reads the metadata at the URL address. It returns nil if the server answers 4xx. It does not use oauthex, because oauthex
-// refuses metadata whose resource differs from the server's URL, and many servers have such metadata.
+// readMetadata reads the metadata at the URL address. It returns nil if the server answers 4xx, but not for 429, which means too many
+// requests. It does not use oauthex, because oauthex refuses metadata whose resource differs from the server's URL, and many servers
+// have such metadata.
 func readMetadata[T any](ctx context.Context, client *http.Client, address string) (*T, error) {
 	var metadata T
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)
@@ -224,7 +228,7 @@ func readMetadata[T any](ctx context.Context, client *http.Client, address strin
 	err := netguard.Get(ctx, client, address, "", &metadata)
 	status, answered := errors.AsType[*netguard.StatusError](err)
 	switch {
-	case answered && status.Code >= 400 && status.Code < 500:
+	case answered && status.Code >= 400 && status.Code < 500 && status.Code != http.StatusTooManyRequests:
 		return nil, nil
 	case err != nil:
 		return nil, explain(err)

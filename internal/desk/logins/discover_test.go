@@ -144,3 +144,33 @@ func TestDiscover_Hangs(t *testing.T) {
 		}
 	})
 }
+
+// TestDiscover_Noise: a JSON document that names no resource is no metadata of a server, so the next place counts. An authorization server
+// that limits requests has metadata, even if it does not show them now: mcpx guesses no endpoints.
+func TestDiscover_Noise(t *testing.T) {
+	var web *httptest.Server
+	busy := false
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case busy:
+			w.WriteHeader(http.StatusTooManyRequests)
+		case r.URL.Path == "/.well-known/oauth-protected-resource":
+			fmt.Fprintf(w, `{"resource":"%[1]s/mcp","authorization_servers":["%[1]s/a"]}`, web.URL)
+		case r.URL.Path == "/.well-known/oauth-authorization-server/a":
+			fmt.Fprintf(w, `{"issuer":"%[1]s/a","token_endpoint":"%[1]s/token"}`, web.URL)
+		default:
+			fmt.Fprint(w, `{"status":"ok"}`)
+		}
+	}))
+	defer web.Close()
+	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+	f, err := discover(t.Context(), newHTTPClient(s), s, challenge{metadata: web.URL + "/elsewhere"}, wanted{asked: true})
+	if err != nil || f.server.Issuer != web.URL+"/a" {
+		t.Errorf("%+v %v", f, err)
+	}
+	busy = true
+	f, err = discover(t.Context(), newHTTPClient(s), s, challenge{}, wanted{asked: true})
+	if err == nil || !strings.Contains(err.Error(), "429") {
+		t.Errorf("%+v %v", f, err)
+	}
+}
