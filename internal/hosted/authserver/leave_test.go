@@ -195,7 +195,7 @@ func TestRenew_Clocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		form := refreshOf("c", g, s)
-		at := s.login.web.Transport.(inProcess).to.(*issuer)
+		at := s.oidc.web.Transport.(inProcess).to.(*issuer)
 		var both sync.WaitGroup
 		asked := 0
 		at.renewing = func() {

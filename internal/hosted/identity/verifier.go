@@ -321,7 +321,7 @@ func (v *Verifier) Forwarded(r *http.Request, who *caller.Principal, until time.
 		}
 	}
 	proof, err := v.Request(r)
-	if err != nil || proof.Principal.ID != who.ID {
+	if err != nil || proof == nil || proof.Principal.ID != who.ID {
 		return nil
 	}
 	return proof
