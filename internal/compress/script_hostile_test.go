@@ -236,3 +236,34 @@ func TestText_Within(t *testing.T) {
 		t.Errorf("without the forms: %q", got.Text)
 	}
 }
+
+// TestText_WithinTOON: JSON within a text becomes TOON only where a reader can tell the text after it from the TOON.
+func TestText_WithinTOON(t *testing.T) {
+	rows := "[" + strings.Repeat(`{"id":1,"name":"A"},`, 9) + `{"id":2,"name":"B"}]`
+	object := `{"rows":` + rows + `,"total":10}`
+	list := "[" + object + "," + object + "]"
+	for text, want := range map[string]Form{
+		"Rows:\n" + rows + "\nDuration: 12 ms":                 FormTOON,
+		"Rows: " + rows + "\r\n10 rows":                        FormTOON,
+		"Rows:\n" + list + "\nDuration: 12 ms":                 FormTOON,
+		"Rows: " + rows:                                        FormTOON,
+		"Rows: " + rows + " (10 rows)":                         FormJSON, // (10 rows) would be a part of the last cell
+		"Rows: " + rows + ", and no more":                      FormJSON, // and this one more cell
+		"Rows: " + rows + ".":                                  FormJSON,
+		"Response:\n" + object + "\nDuration: 12":              FormJSON, // Duration would be a member, like total
+		"Rows found:\n" + object:                               FormTOON,
+		"Rows found:\r\n\r\n" + object + "\n\n10 rows, a: b\n": FormTOON,
+		"x: 1\n```json\n" + object + "\n```\ny: 2":             FormTOON,
+		"Page 1 of 2:\n  next: 2\n" + object:                   FormJSON,
+		"Rows found: " + object:                                FormJSON,
+		"Content-Type: json\n\n" + object:                      FormJSON,
+		"status: ok\n" + object:                                FormJSON, // and so would status
+		"Rows:\n    " + list + "\n    more: 1":                 FormJSON, // more would be a member of the last item
+		`"` + strings.ReplaceAll(object, `"`, `\"`) + `"`:      FormTOON, // the text in the string has nothing else
+	} {
+		got := Text(text, Options{TOON: true})
+		if got.Form != want {
+			t.Errorf("%.20q … %.20q became %s: %q", text, text[len(text)-20:], got.Form, got.Text)
+		}
+	}
+}

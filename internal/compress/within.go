@@ -115,9 +115,31 @@ func apart(text string, start, end int) bool {
 	return end-start >= minPiece || strings.ContainsRune("{[\"'", rune(inside[0]))
 }
 
+// separate reports whether a reader can tell the TOON of a piece from the text around it. A table or list says how many rows or
+// items it has, but text after it on the same line, or on an indented line, could be a part of the last one. An object does not
+// show where it begins and ends: a line such as "status: ok" above or below it could be one of its members.
+func separate(toon, text string, p Piece) bool {
+	above, after := strings.TrimRight(text[:p.Start], "\r\n"), text[p.End:]
+	below := strings.TrimLeft(after, "\r\n")
+	ends := below == "" || len(below) < len(after) && !isBlank(below[0])
+	if toon[0] == '[' {
+		return ends
+	}
+	begins := p.Start == 0 || text[p.Start-1] == '\n'
+	return begins && ends && !likeMember(above[strings.LastIndexByte(above, '\n')+1:]) && !likeMember(below)
+}
+
+// likeMember reports whether the first line of a text looks like a member of an object in TOON. A key with a space would have
+// quotes, so "3 rows found:" is no member.
+func likeMember(text string) bool {
+	key, _, found := strings.Cut(strings.TrimLeft(text, " \t"), ":")
+	return found && (!strings.ContainsAny(key, " \n") || key[0] == '"')
+}
+
 // within shortens those pieces of a text that [Pieces] finds and that have at least minPiece bytes. It keeps all bytes around
-// them. If the text is a JSON string with pieces, its contents are shown without the quotes, unless that needs more tokens or
-// the text has less than minPiece bytes. If o permits neither TOON nor JavaScript, the text is not changed.
+// them, and writes a piece as TOON only if the piece is then separate from them. If the text is a JSON string with pieces, its
+// contents are shown without the quotes, unless that needs more tokens or the text has less than minPiece bytes. If o permits
+// neither TOON nor JavaScript, the text is not changed.
 func within(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	if !o.TOON && !o.JS {
@@ -133,7 +155,9 @@ func within(in string, o Options) Output {
 		text.WriteString(plain[at:p.Start])
 		piece := Output{Text: plain[p.Start:p.End], Form: FormText}
 		if p.End-p.Start >= minPiece {
-			piece = Text(piece.Text, o)
+			if piece = Text(piece.Text, o); piece.Form == FormTOON && !separate(piece.Text, plain, p) {
+				piece = Text(plain[p.Start:p.End], Options{JS: o.JS})
+			}
 		}
 		text.WriteString(piece.Text)
 		if at = p.End; piece.Form != FormText {
