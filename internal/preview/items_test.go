@@ -237,10 +237,12 @@ func TestRead_Wide(t *testing.T) {
 	if !ok || len(d.columns) > maxColumns {
 		t.Fatalf("%t, %d columns", ok, len(d.columns))
 	}
-	look := d.Look(d.Plan(2, 1e6))
-	checkLook(t, items, false, look)
-	if !strings.Contains(look.LeftOut, "deeper members") {
-		t.Errorf("left out: %s", look.LeftOut)
+	for _, budget := range []float64{1e6, 300} {
+		look := d.Look(d.Plan(2, budget))
+		checkLook(t, items, false, look)
+		if !strings.Contains(look.LeftOut, "further or deeper members") {
+			t.Errorf("left out: %s", look.LeftOut)
+		}
 	}
 }
 

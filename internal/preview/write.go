@@ -212,14 +212,14 @@ func (d *Items) leftOut() string {
 			counted[c.parent] = true
 		}
 	}
-	if d.beyond {
-		paths = append(paths, "deeper members")
-	}
 	if n := len(paths) - maxLeftOut; n > 0 {
 		more, paths = more+n, paths[:maxLeftOut]
 	}
 	if more > 0 {
 		paths = append(paths, strconv.Itoa(more)+" more")
+	}
+	if d.beyond { // these have no column, so they are not counted
+		paths = append(paths, "further or deeper members")
 	}
 	return strings.Join(paths, ", ")
 }

@@ -144,12 +144,15 @@ func (p Pages) fitAll(h *result, d *preview.Items, room int, minimum float64) (b
 }
 
 // fitSome shortens as many of the first items as weigh at most room together with their notes. estimate is about how many
-// tokens an item needs.
+// tokens an item needs at least.
 func (p Pages) fitSome(h *result, d *preview.Items, room int, estimate float64) (best short) {
 	n := min(d.Len(), int(float64(room)/estimate))
 	for range previewTries {
 		if n < 2 || n == len(best.Items) {
 			break
+		}
+		if n == d.Len() { // all items that were read fit, so what is left of the room is for their members
+			estimate = max(estimate, 0.9*float64(room)/float64(n))
 		}
 		now := p.write(h, d.Look(d.Plan(n, estimate*float64(n))))
 		if now.cost <= room {

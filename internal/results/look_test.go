@@ -71,3 +71,15 @@ func TestCut_FirstLook(t *testing.T) {
 		})
 	}
 }
+
+// TestCut_LargeItems: if the items of a list are so long that only a few of them are read for the first look, so many members of
+// these are shown that most of the preview is used.
+func TestCut_LargeItems(t *testing.T) {
+	members := strings.ReplaceAll(many(400, `"name%d":"some N words"`, ","), "N", "%[1]d") + `,"body":"` + strings.Repeat("long ", 50_000) + `"`
+	text := "[" + many(30, `{"id":%[1]d,`+members+`}`, ",") + "]"
+	p := Pages{Store: newStore(), Limit: 20_000, Preview: 3000, Texts: compress.Options{TOON: true}}
+	got := p.cutShown(text, compress.Text(text, p.Texts).Text, false, p.Limit)
+	if n := compress.Weigh(got); n < p.Preview*2/3 || n > p.Preview+p.rest() {
+		t.Errorf("%d tokens: %s", n, got)
+	}
+}
