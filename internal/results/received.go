@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
@@ -168,13 +169,23 @@ func textsOf(blocks []wire.Block) []string {
 }
 
 // compressBlocks compresses the text blocks in shown, and corrects the tokens in out.Sent. It returns the output of the
-// compression of the last text block.
+// compression of the last text block. If there are other texts, an object does not become TOON: TOON does not show where the
+// object ends, so the next text would look like further members of it, as many clients join the texts of a result.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (last compress.Output) {
+	texts := 0
+	for _, text := range shown.Texts {
+		if text != "" {
+			texts++
+		}
+	}
 	for i, b := range shown.Received {
 		if !b.IsText {
 			continue
 		}
 		c := compress.Text(b.Text, a.Texts)
+		if texts > 1 && c.Form == compress.FormTOON && strings.HasPrefix(c.Value, "{") {
+			c = compress.Text(b.Text, compress.Options{JS: a.Texts.JS})
+		}
 		last = c
 		if c.Text != b.Text {
 			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text

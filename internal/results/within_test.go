@@ -88,3 +88,26 @@ func TestPages_JavaScript(t *testing.T) {
 		}
 	}
 }
+
+// TestOf_Joined: clients join the texts of a result, so an object beside another text does not become TOON, which does not show
+// where it ends.
+func TestOf_Joined(t *testing.T) {
+	object := `{"rows":[` + strings.Repeat(`{"id":1,"name":"A"},`, 9) + `{"id":2,"name":"B"}],"total":10}`
+	list := wire.Member([]byte(object), "rows")
+	store := NewStore(nil)
+	for name, tt := range map[string]struct {
+		result string
+		toon   bool
+	}{
+		"alone":             {`{"content":[` + string(wire.TextBlock(object)) + `]}`, true},
+		"alone, structured": {`{"content":[],"structuredContent":` + object + `}`, true},
+		"beside another":    {`{"content":[` + string(wire.TextBlock(object)) + `,` + string(wire.TextBlock("total: 10")) + `]}`, false},
+		"a list":            {`{"content":[` + string(wire.TextBlock("total: 10")) + `,` + string(wire.TextBlock(string(list))) + `]}`, true},
+	} {
+		a := Answer{Pages: Pages{Store: &store, Limit: 20_000, Texts: compress.Options{TOON: true}}}
+		got, err := a.Of(context.Background(), json.RawMessage(tt.result))
+		if err != nil || strings.Contains(got.Text(), "[10]{id,name}:") != tt.toon || strings.Contains(got.Text(), `{"id":1,`) == tt.toon {
+			t.Errorf("%s: %v: %s", name, err, got.Text())
+		}
+	}
+}
