@@ -77,7 +77,7 @@ func stem(text string, c script) string {
 		if n := len(text) - 1; text[n] == 's' && text[n-1] != 's' && !strings.ContainsAny(text, "aeiouy") {
 			return text[:n] // PRs, DBs: the stemmer would keep the s, as there is no vowel
 		}
-		return english.Stem(text, true)
+		return english.Stem(american(text), true)
 	case cyrillic:
 		return russian.Stem(text, true)
 	case arabic:
