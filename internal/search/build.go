@@ -191,6 +191,7 @@ func (b *builder) finish() *Index {
 	b.x.tool = b.tool.invert(uint32(len(b.terms.texts)))
 	b.x.srv = b.srv.invert(uint32(len(b.terms.texts)))
 	b.x.addVectors(b.terms.texts)
+	b.x.addSpelled(b.terms.texts)
 	return b.x
 }
 

@@ -25,6 +25,8 @@ const (
 	halfWeight = 0.5
 	// impliedWeight is the weight of a word that is not in the query, but that other words of the query imply (see hints).
 	impliedWeight = 0.8
+	// respelledWeight is the weight of a word that replaces a misspelled word of the query.
+	respelledWeight = 0.8
 	// namedBonus is added to the scores, if they are not 0, of the tools of a server that the query names, so that these tools
 	// come first. maybeNamedBonus is added instead if the name of the server may also be an ordinary word of the query.
 	namedBonus, maybeNamedBonus = 1, 0.15
@@ -334,15 +336,18 @@ func (r *reader) noteAct(st string) {
 }
 
 // plain adds a word of a script with spaces, and its pair with the previous word. Of a stop word it only notes the act, and
-// whether a file to write may follow.
+// whether a file to write may follow. Outside quotes, a misspelled word is replaced by the one that is meant.
 func (r *reader) plain(text, st string) {
+	weight := r.weight
+	if meant, meantStem := r.x.respell(text, st); meant != "" && weight == 1 {
+		text, st, weight = meant, meantStem, respelledWeight
+	}
 	r.noteAct(st)
 	if stopWords[text] {
 		r.afterTo = text == "to" || text == "into"
 		return
 	}
 	r.afterTo = false
-	weight := r.weight
 	if strings.Trim(text, "0123456789") == "" {
 		weight *= halfWeight
 	}

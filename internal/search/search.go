@@ -45,6 +45,8 @@ type Index struct {
 	tool, srv postings
 	// vocab maps each term, which is a stem, to its index.
 	vocab map[string]uint32
+	// spelled has what a misspelled word may mean, by the first letter: the stems of vocab, and one word for each stem.
+	spelled ['z' + 1 - 'a'][]string
 	// vectors says for each tool, as a unit vector, how its meaning differs from centre, the mean of all tools.
 	vectors []vector
 	centre  vector

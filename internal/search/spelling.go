@@ -2,7 +2,7 @@ package search
 
 import "strings"
 
-// british has British endings of words, and the American ones. A longer ending comes before one that is a part of it.
+// british has British endings of words, and the American ones.
 var british = []struct{ ending, american string }{
 	{"isation", "ization"}, {"isations", "izations"}, {"ise", "ize"}, {"ises", "izes"}, {"ised", "ized"}, {"ising", "izing"},
 	{"yse", "yze"}, {"ysed", "yzed"}, {"ysing", "yzing"}, {"our", "or"}, {"ours", "ors"}, {"oured", "ored"}, {"ouring", "oring"},
@@ -21,4 +21,75 @@ func american(text string) string {
 		}
 	}
 	return text
+}
+
+// minSpelled is the least number of letters of a word that a misspelled word may mean, since too many short words differ by one
+// letter. If one letter replaces another, as in meyer and meter, the word must have minReplaced letters.
+const minSpelled, minReplaced = 5, 7
+
+// addSpelled sets x.spelled. texts has a word for each stem of the vocabulary.
+func (x *Index) addSpelled(texts []string) {
+	add := func(w string) {
+		if len(w) >= minSpelled && isLetters(w) {
+			x.spelled[w[0]-'a'] = append(x.spelled[w[0]-'a'], w)
+		}
+	}
+	for st, id := range x.vocab {
+		add(st)
+		if texts[id] != st {
+			add(strings.Clone(texts[id])) // a clone, since a part of a description would keep the whole one in memory
+		}
+	}
+}
+
+// respell returns what a misspelled word means, a word and its stem, or "". A word is misspelled if no tool has it, it has no
+// synonyms, and the English vocabulary of the word vectors lacks it. What is meant begins with the same letter, and one edit makes
+// it of the word text or of st, the stem of text. If this fits several words, respell returns the one that most tools have.
+func (x *Index) respell(text, st string) (meant, meantStem string) {
+	_, known := x.vocab[st]
+	if known || len(st) < minSpelled-1 || !isLetters(text) || thesaurus()[st] != nil {
+		return "", ""
+	}
+	if _, english := pieces()[text]; english {
+		return "", ""
+	}
+	most := -1
+	for _, w := range x.spelled[text[0]-'a'] {
+		if !oneEdit(text, w) && (len(w) < len(st) || !oneEdit(st, w)) {
+			continue
+		}
+		id, isStem := x.vocab[w]
+		wordStem := w
+		if !isStem {
+			wordStem = stem(w, latin)
+			id = x.vocab[wordStem]
+		}
+		if tools := len(x.tool.of(id)); tools > most || tools == most && w < meant {
+			most, meant, meantStem = tools, w, wordStem
+		}
+	}
+	return meant, meantStem
+}
+
+func isLetters(s string) bool { return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" }
+
+// oneEdit reports whether one letter more, one less, another letter, or two adjacent letters in the other order make b of a.
+func oneEdit(a, b string) bool {
+	letters := len(a)
+	if len(a)-len(b) > 1 || len(b)-len(a) > 1 {
+		return false
+	}
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	switch {
+	case len(a) == 1 && len(b) == 1:
+		return letters >= minReplaced
+	case len(a) == 2 && len(b) == 2:
+		return a[0] == b[1] && a[1] == b[0]
+	}
+	return len(a)+len(b) <= 1
 }

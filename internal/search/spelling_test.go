@@ -18,6 +18,13 @@ func TestSearch_Spelling(t *testing.T) {
 		}}))
 	x := New(snap)
 	tests := []struct{ query, want string }{
+		// one letter less, one more, two in the other order, and another letter
+		{"take screnshot", "browser_take_screenshot"},
+		{"weather forrecast", "get_forecast"},
+		{"navgiate to a page", "browser_navigate"},
+		{"fork the repozitory", "fork_repository"},
+		{"forcasts", "get_forecast"},
+		{"mergeReqest", "approve_merge_request"},
 		// British and American
 		{"label colours", "get_colors"},
 		{"analysing the catalogue", "analyze_catalog"},
@@ -29,6 +36,25 @@ func TestSearch_Spelling(t *testing.T) {
 	for _, tt := range tests {
 		if got := x.Search(tt.query, Options{}); len(got) == 0 || got[0].Tool != tt.want || got[0].Weak {
 			t.Errorf("%q: %+v, want %s", tt.query, first(got, 3), tt.want)
+		}
+	}
+}
+
+func TestRespell(t *testing.T) {
+	x := New(sample())
+	tests := []struct{ word, want string }{
+		{"screnshot", "screenshot"}, {"navgiate", "navig"}, {"repozitory", "repositori"}, {"reqests", "request"},
+		{"screenshot", ""}, // it is right
+		{"stack", ""},      // an English word, and not slack
+		{"valyes", ""},     // a short word with another letter
+		{"flie", ""},       // a word of four letters
+		{"wwritte", ""},    // two edits
+		{"xchannel", ""},   // another first letter
+		{"channel2", ""},
+	}
+	for _, tt := range tests {
+		if _, got := x.respell(tt.word, stem(tt.word, latin)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.word, got, tt.want)
 		}
 	}
 }
