@@ -1,6 +1,7 @@
 package schemats
 
 import (
+	"slices"
 	"strings"
 
 	"mcpx/internal/base/sanitize"
@@ -308,7 +309,23 @@ func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	if keyword == "oneOf" && onlyRequired && len(items) > 1 {
 		notes = append(notes, note{"exactly one variant", true})
 	}
+	// Pydantic gives each variant a default for the property that tells the variants apart, but refuses a value without it.
+	tag := v.get("discriminator").str("propertyName")
+	if tag != "" && slices.ContainsFunc(out, func(t *typ) bool { return t.mayLack(tag) }) {
+		notes = append(notes, note{"needs " + sanitize.Line(tag, maxTag), true})
+	}
 	return union(out).withDocs("", notes)
+}
+
+// maxTag is the maximum length of the name of a property in a note, in runes.
+const maxTag = 60
+
+// mayLack reports whether a property of the object t is optional.
+func (t *typ) mayLack(key string) bool {
+	if t.kind == tRef && t.def.body != nil {
+		t = t.def.body
+	}
+	return slices.ContainsFunc(t.props, func(p prop) bool { return p.key == key && p.optional })
 }
 
 func (c *converter) intersectAll(t *typ, list *value, mask types) *typ {

@@ -144,6 +144,9 @@ func TestDeclaration_Comments(t *testing.T) {
 		{"as an item", `{"$ref":"#/properties/a/items","description":"B","properties":{"a":{"items":{"type":"integer","description":"A"}}}}`, `B; int`},
 		{"as another, undescribed", `{"$ref":"#/properties/a","properties":{"a":{"type":"object","description":"A"}}}`, `A`},
 		{"as a definition", `{"$ref":"#/$defs/items","description":"B","$defs":{"items":{"type":"string","description":"A"}}}`, `B; A`},
+		{"optional tag", `{"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}],"discriminator":{"propertyName":"op"},"$defs":{
+			"A":{"type":"object","properties":{"op":{"const":"a","default":"a"}}},"B":{"type":"object","properties":{"op":{"const":"b","default":"b"}}}}}`, `needs op`},
+		{"required tag", `{"description":"D","oneOf":[{"type":"object","properties":{"op":{"const":"a"}},"required":["op"]}],"discriminator":{"propertyName":"op"}}`, `D`},
 		{"unknown type", `{"type":"file"}`, `type: file`},
 		{"not JSON", `{"type":`, `invalid JSON`},
 		{"no schema", `[]`, `invalid schema`},
