@@ -15,9 +15,10 @@ const (
 	// CompleteMatches is how many tools the answer of [Matches] shows complete, if they are short enough.
 	CompleteMatches = 3
 	// A tool is short enough to be shown complete, with its description and all parameters, if this takes at most matchTokens
-	// tokens. In TypeScript, after the first complete tool another one is shown complete only if all complete tools together
-	// take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens, or by less (see brief).
-	matchTokens, allMatchTokens, signatureTokens = 500, 250, 100
+	// tokens, or firstTokens for the best tool. In TypeScript, after the first complete tool another one is shown complete only if
+	// all complete tools together take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens, or
+	// by less (see brief). Of 28 best tools that took more than matchTokens, 25 were the right ones.
+	firstTokens, matchTokens, allMatchTokens, signatureTokens = 1200, 500, 250, 100
 	// matchDescription is the maximum length of a parameter's description in the answer of [Matches], in characters, if it
 	// shows several complete tools as TypeScript.
 	matchDescription = 150
@@ -211,8 +212,8 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts returns the complete definition of each tool, or only its signature if matchTokens or allMatchTokens does not
-// permit more. legend is a line to write above the texts, or empty.
+// completeTexts returns the complete definition of each tool, or only its signature if the limits (see matchTokens) do not permit
+// more. The best tool is the first of ms. legend is a line to write above the texts, or empty.
 func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	texts = make([]string, len(ms))
 	var whole []*catalog.Tool
@@ -220,8 +221,11 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 	sum := 0
 	for i, m := range ms {
 		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
-		size := tokens.Estimate(one[0])
-		if sum += size; size > matchTokens || o.TypeScript && sum > allMatchTokens && sum > size {
+		size, limit := tokens.Estimate(one[0]), matchTokens
+		if i == 0 {
+			limit = firstTokens
+		}
+		if sum += size; size > limit || o.TypeScript && sum > allMatchTokens && sum > size {
 			sum -= size
 			texts[i] = "// " + o.notComplete() + ", inspect it before exec\n" + brief(m.Tool, o)
 			continue

@@ -14,18 +14,11 @@ import (
 // TestMatches_LongTools: a tool that would take hundreds of tokens is shown in a short form, not
 // complete, and is not left out.
 func TestMatches_LongTools(t *testing.T) {
-	tool := func(name string, params int) *catalog.Tool {
-		var properties []string
-		for i := range params {
-			properties = append(properties, fmt.Sprintf(`"%s_%d":{"type":"string","description":"What the property %d is for, in some words."}`, strings.Repeat("long", 1+i/20), i, i))
-		}
-		return &catalog.Tool{Name: name, Description: "Does it.", InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}
-	}
 	one, two := &catalog.Server{Name: "one", Known: true}, &catalog.Server{Name: "two", Known: true, State: catalog.Unavailable}
 	text := Matches([]Match{
-		{one, tool("small", 2), nil}, {two, tool("large", 36), []string{"three", "four"}}, {one, tool("next", 2), nil},
-		{two, tool("other", 2), nil}, {one, tool("huge", 90), nil}, {two, tool("last", 0), []string{"five"}},
-	}, []Match{{one, tool("a", 1), nil}, {two, tool("b", 1), nil}, {one, tool("c\n// x", 1), nil}}, Options{TypeScript: true})
+		{one, longTool("small", 2), nil}, {two, longTool("large", 36), []string{"three", "four"}}, {one, longTool("next", 2), nil},
+		{two, longTool("other", 2), nil}, {one, longTool("huge", 90), nil}, {two, longTool("last", 0), []string{"five"}},
+	}, []Match{{one, longTool("a", 1), nil}, {two, longTool("b", 1), nil}, {one, longTool("c\n// x", 1), nil}}, Options{TypeScript: true})
 	at := 0
 	for _, want := range []string{
 		"// server_name: one\n// Does it.\nsmall(\n", "// Does it.\nnext(\n",
@@ -43,6 +36,34 @@ func TestMatches_LongTools(t *testing.T) {
 	if n := tokens.Count(text); n > 600 {
 		t.Errorf("%d tokens", n)
 	}
+}
+
+// TestMatches_LongFirst: the best tool is shown complete even if it takes more tokens than the others may. It is mostly the right
+// one, and another inspect would take the same tokens.
+func TestMatches_LongFirst(t *testing.T) {
+	s := &catalog.Server{Name: "s", Known: true}
+	for _, typescript := range []bool{true, false} {
+		o := Options{TypeScript: typescript}
+		text := Matches([]Match{{s, longTool("first", 36), nil}, {s, longTool("second", 36), nil}}, nil, o)
+		if n := strings.Count(text, "What the property 35 is for"); n != 1 {
+			t.Errorf("%d tools are complete in\n%s", n, text)
+		}
+		text = Matches([]Match{{s, longTool("huge", 90), nil}, {s, longTool("small", 2), nil}}, nil, o)
+		if strings.Contains(text, "What the property 89 is for") || !strings.Contains(text, "What the property 1 is for") {
+			t.Errorf("the huge tool is complete, or the small one is not, in\n%s", text)
+		}
+	}
+}
+
+// longTool makes a tool that takes about 20 tokens for each parameter.
+func longTool(name string, params int) *catalog.Tool {
+	var properties []string
+	for i := range params {
+		key, said := fmt.Sprintf("%s_%d", strings.Repeat("long", 1+i/20), i), fmt.Sprintf("What the property %d is for, in some words.", i)
+		properties = append(properties, fmt.Sprintf(`%q:{"type":"string","description":%q}`, key, said))
+	}
+	schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`
+	return &catalog.Tool{Name: name, Description: "Does it.", InputSchema: json.RawMessage(schema)}
 }
 
 // TestTools_Many: the answer about many tools of a server that are named at once has a limit. It is longer only if the names of
