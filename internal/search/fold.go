@@ -66,11 +66,14 @@ func foldRune(b *strings.Builder, r rune) {
 }
 
 // stem removes the ending of a word in ASCII letters, as if it were English, or of a word in Cyrillic, as if it were Russian,
-// or the article of an Arabic one. The word is already folded: in lower case and without accents. All other words are returned
-// unchanged.
+// or the article of an Arabic one. Of a short form such as repo, it returns the stem of the longer word. The word is already
+// folded: in lower case and without accents. All other words are returned unchanged.
 func stem(text string, c script) string {
 	switch c {
 	case latin:
+		if long, ok := shortForms[text]; ok {
+			text = long
+		}
 		if len(text) < 3 || !isASCII(text) {
 			return text
 		}

@@ -9,6 +9,13 @@ var british = []struct{ ending, american string }{
 	{"ogue", "og"}, {"ogues", "ogs"},
 }
 
+// shortForms has words that mean the same as a longer one, and are not only near to it as synonyms are.
+var shortForms = map[string]string{
+	"repo": "repository", "dir": "directory", "db": "database", "env": "environment", "k8s": "kubernetes", "msg": "message",
+	"config": "configuration", "org": "organization", "img": "image", "info": "information", "repos": "repository",
+	"dirs": "directory", "dbs": "database", "envs": "environment", "configs": "configuration", "orgs": "organization",
+}
+
 // american returns a word of at least six letters with the American ending instead of a British one, so that both have the same
 // stem. Words such as "promise" change too, which does no harm: the index and the query change alike.
 func american(text string) string {
@@ -43,8 +50,8 @@ func (x *Index) addSpelled(texts []string) {
 }
 
 // respell returns what a misspelled word means, a word and its stem, or "". A word is misspelled if no tool has it, it has no
-// synonyms, and the English vocabulary of the word vectors lacks it. What is meant begins with the same letter, and one edit makes
-// it of the word text or of st, the stem of text. If this fits several words, respell returns the one that most tools have.
+// synonyms, and the English vocabulary of the word vectors lacks it. The word that is meant begins with the same letter, and differs
+// by one edit from text, or from st, the stem of text. If several words do, respell returns the one that most tools have.
 func (x *Index) respell(text, st string) (meant, meantStem string) {
 	_, known := x.vocab[st]
 	if known || len(st) < minSpelled-1 || !isLetters(text) || thesaurus()[st] != nil {

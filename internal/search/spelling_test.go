@@ -15,6 +15,12 @@ func TestSearch_Spelling(t *testing.T) {
 			tool("analyze_catalog", "Analyze what is in a catalog.", ""),
 			tool("find_organizations", "Find organizations.", ""),
 			tool("exec_in_pod", "Exec in a pod.", ""),
+			tool("create_repository", "Create a new project.", ""),
+			tool("create_branch", "Create a branch of a repo.", "repo"),
+		}}, catalog.Server{Name: "kubernetes", Tools: []catalog.Tool{
+			tool("logs", "Shows output.", ""),
+		}}, catalog.Server{Name: "cloudwatch", Tools: []catalog.Tool{
+			tool("analyze_log_group", "Finds the most frequent logs.", "logs"),
 		}}))
 	x := New(snap)
 	tests := []struct{ query, want string }{
@@ -32,6 +38,9 @@ func TestSearch_Spelling(t *testing.T) {
 		// short forms
 		{"approve MR", "approve_merge_request"},
 		{"execute in a pod", "exec_in_pod"},
+		{"fork repo", "fork_repository"},
+		{"create repo", "create_repository"},
+		{"k8s logs", "logs"},
 	}
 	for _, tt := range tests {
 		if got := x.Search(tt.query, Options{}); len(got) == 0 || got[0].Tool != tt.want || got[0].Weak {

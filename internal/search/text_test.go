@@ -83,8 +83,8 @@ func TestThesaurus(t *testing.T) {
 		{"edit", "update"}, {"modify", "change"},
 		{"post", "send"},
 		{"pr", "pull_request"}, {"pull_request", "pr"},
-		{"repo", "repository"}, {"folder", "directory"}, {"dir", "folder"},
-		{"doc", "document"}, {"msg", "message"}, {"photo", "image"}, {"img", "picture"}, {"db", "database"},
+		{"mr", "merge_request"}, {"folder", "directory"}, {"dir", "folder"},
+		{"doc", "document"}, {"dm", "message"}, {"photo", "image"}, {"img", "picture"}, {"sql", "database"},
 		{"xlsx", "excel"}, {"pptx", "powerpoint"}, {"docx", "word"},
 		{"rain", "weather"},
 	}
