@@ -60,7 +60,10 @@ type serverState struct {
 }
 
 func (d *daemon) state(config string) daemonState {
-	state := daemonState{Running: true, PID: os.Getpid(), Config: config, Version: app.Version(), Since: d.began, Sessions: []sessionState{}}
+	state := daemonState{
+		Running: true, PID: os.Getpid(), Config: config, Version: app.Version(), Since: d.began,
+		Sessions: []sessionState{},
+	}
 	all, _ := proc.Usage()
 	used := proc.Sum(all)
 	state.Processes, state.Memory = used.Processes, used.Memory
