@@ -226,6 +226,32 @@ func TestRenew_Clocks(t *testing.T) {
 	})
 }
 
+// TestRenew_Late: a request that has waited long for others, which renew the same login, has as much time for the issuer as any. If the
+// request were cut off, the issuer's new refresh token would be lost.
+func TestRenew_Late(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := still(t, storeIn(t, ""), 'k')
+		g, err := s.redeem(t.Context(), s.codeOf(t, "c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := func(g *grant) error { // the same as if another replica renewed the login
+			g.Renewing, g.RenewingUntil = "another", deadline(renewingTime-time.Second)
+			return nil
+		}
+		if _, err := s.change(t.Context(), g.Number, waits); err != nil {
+			t.Fatal(err)
+		}
+		s.oidc.web.Transport.(inProcess).to.(*issuer).renewing = func() { time.Sleep(issuerTime / 2) }
+		if g, err = s.renew(t.Context(), refreshOf("c", g, s)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.renew(t.Context(), refreshOf("c", g, s)); err != nil {
+			t.Errorf("the next renewal: %v", err)
+		}
+	})
+}
+
 // loginNumber returns the number of the login to which these tokens belong. It reads the number from the refresh token.
 func loginNumber(s *Server, tokens map[string]any) string {
 	var r refresh

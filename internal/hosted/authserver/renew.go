@@ -12,9 +12,11 @@ import (
 const (
 	// issuerTime is how long the issuer may take to renew a login. A client waits for it.
 	issuerTime = 10 * time.Second
-	// renewingTime is how long a request tries to renew a login. Meanwhile other requests must not renew it, but only for leaseTime, which
-	// is longer by the minute by which the clocks of replicas may differ. It matters only if a process dies during a renewal.
+	// A request waits at most renewingTime for other requests that renew the same login. Then it renews the login itself, at most for
+	// askedTime. Meanwhile other requests must not renew the login, but only for leaseTime: it is longer by more than the minute by which
+	// the clocks of replicas may differ, and matters only if a process dies during a renewal.
 	renewingTime = 3 * issuerTime
+	askedTime    = 2 * issuerTime
 	leaseTime    = renewingTime + time.Minute
 )
 
@@ -94,6 +96,9 @@ func changes(ctx context.Context, e *entry) error {
 // asked asks the issuer whether the user of a login may stay logged in, and stores the answer. me is the value of grant.Renewing that
 // identifies this request.
 func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
+	// The wait for other requests may have used up most of the time, and an answer of the issuer that is cut off can cost the login.
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), askedTime)
+	defer end()
 	asking, cancel := context.WithTimeout(ctx, issuerTime)
 	got, who, asks := s.oidc.again(asking, &of.Issued, &of.Who)
 	cancel()
