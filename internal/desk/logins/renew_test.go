@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,13 +23,17 @@ type tokenEndpoint struct {
 	takes time.Duration
 	body  string
 
-	mu    sync.Mutex
-	asked int
+	mu     sync.Mutex
+	asked  int
+	scopes []string // of the requests for tokens
 }
 
 func (e *tokenEndpoint) RoundTrip(req *http.Request) (*http.Response, error) {
+	_ = req.ParseForm()
 	e.mu.Lock()
-	e.asked++
+	if e.asked++; req.Method == http.MethodPost {
+		e.scopes = append(e.scopes, req.PostForm.Get("scope"))
+	}
 	e.mu.Unlock()
 	select {
 	case <-time.After(e.takes):
@@ -125,6 +130,77 @@ func TestRenew_Queue(t *testing.T) {
 		time.AfterFunc(35*time.Second, unlock)
 		if token, err := src.token(t.Context()); token != "new" {
 			t.Errorf("%q %v", token, err)
+		}
+		l.Close(time.Minute)
+	})
+}
+
+// TestRenew_Next: while a renewal waits for another process, which renews the same login, the token of that process is refused. The
+// call that is refused does not get the refused token again. Meanwhile the source is busy.
+func TestRenew_Next(t *testing.T) {
+	keyring.MockInit()
+	synctest.Test(t, func(t *testing.T) {
+		e := &tokenEndpoint{body: `{"access_token":"new","token_type":"Bearer","refresh_token":"next"}`}
+		l := New(t.TempDir(), nil)
+		src := expired(t, l, e)
+		unlock, err := l.store.lock(t.Context(), src.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if token, err := src.token(t.Context()); token != "theirs" && token != "new" { // whichever call has the lock first
+				t.Errorf("the first: %q %v", token, err)
+			}
+		})
+		synctest.Wait()
+		if !src.busy() {
+			t.Error("not busy")
+		}
+		theirs := login{Server: "tracker", Endpoint: endpoint{Token: "https://login.example/token"}, Access: "theirs", Refresh: "twice"}
+		if err := l.store.write(t.Context(), src.file, theirs); err != nil {
+			t.Fatal(err)
+		}
+		both.Go(func() {
+			token, err := src.refused(t.Context(), "theirs", &http.Response{StatusCode: http.StatusUnauthorized})
+			if token != "new" {
+				t.Errorf("the refused: %q %v", token, err)
+			}
+		})
+		synctest.Wait()
+		unlock()
+		both.Wait()
+		if l.Close(time.Minute); src.busy() {
+			t.Error("still busy")
+		}
+	})
+}
+
+// TestRenew_Scopes: two calls whose token lacks different scopes do not share one request for a token.
+func TestRenew_Scopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &tokenEndpoint{takes: time.Second, body: `{"access_token":"new","token_type":"Bearer","resource":"https://tracker.example/mcp",
+			"issuer":"https://login.example","token_endpoint":"https://login.example/token"}`}
+		s := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
+		s.Grant, s.ClientID, s.Issuer = ClientCredentials, "x", "https://login.example"
+		l := New(t.TempDir(), nil)
+		src := l.source(s)
+		src.web = &http.Client{Transport: e}
+		src.login = &login{Access: "old"}
+		var all sync.WaitGroup
+		for _, scope := range []string{"read", "write"} {
+			all.Go(func() {
+				lacks := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="` + scope + `"`}}
+				resp := &http.Response{StatusCode: http.StatusForbidden, Header: lacks}
+				if token, err := src.refused(t.Context(), "old", resp); token != "new" {
+					t.Errorf("%q %v", token, err)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if slices.Sort(e.scopes); !slices.Equal(e.scopes, []string{"read", "write"}) {
+			t.Errorf("%q", e.scopes)
 		}
 		l.Close(time.Minute)
 	})
