@@ -73,6 +73,7 @@ func TestBegin_Several(t *testing.T) {
 	for _, test := range []struct {
 		names            []string
 		client, before   string
+		registered       string // the authorization server at which mcpx has registered a client
 		want, wantsError string
 	}{
 		{names: []string{"/a", "/b"}, want: "/a"},
@@ -89,6 +90,8 @@ func TestBegin_Several(t *testing.T) {
 		{names: []string{closed.URL, "/b"}, client: "ours", wantsError: closed.URL},
 		{names: []string{"/a", "/b"}, client: "ours", before: "/b", want: "/b"},
 		{names: []string{"/a"}, client: "ours", before: "/b", wantsError: "now names the authorization server"},
+		{names: []string{"/no-registration", "/b"}, registered: "/no-registration", want: "/no-registration"},
+		{names: []string{"/no-page", "/no-pkce", "/absent", "/b"}, wantsError: "has no page to log in on"}, // no more than three are tried
 		{wantsError: "names no authorization server"},
 	} {
 		origin, names := severalServers(t)
@@ -99,6 +102,11 @@ func TestBegin_Several(t *testing.T) {
 		if test.before != "" {
 			before := login{Endpoint: endpoint{Issuer: origin + test.before, Client: client{ID: test.client}}}
 			if err := l.store.write(t.Context(), loginFile(s), before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.registered != "" {
+			if err := l.store.write(t.Context(), clientFile(origin+test.registered, ""), client{ID: "known"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +135,7 @@ func (h *hangs) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // TestDiscover_Hangs: an authorization server that does not answer holds a login up for ten seconds, however many places its
-// metadata could be at.
+// metadata could be at. A server that does not answer holds it up as long for each place.
 func TestDiscover_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
@@ -136,6 +144,11 @@ func TestDiscover_Hangs(t *testing.T) {
 		_, err := serverMetadata(t.Context(), &http.Client{Transport: silent, Timeout: netguard.RequestTime}, s.Issuer)
 		if took := time.Since(began); took > 10*time.Second || err == nil || explain(err).Error() != "no answer in time" {
 			t.Errorf("%v after %v, and %d requests", err, took, silent.asked)
+		}
+		began = time.Now()
+		_, err = resourceMetadata(t.Context(), &http.Client{Transport: silent, Timeout: netguard.RequestTime}, s, challenge{})
+		if took := time.Since(began); took > 20*time.Second || err != nil {
+			t.Errorf("the metadata of the server: %v after %v, and %d requests", err, took, silent.asked)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
