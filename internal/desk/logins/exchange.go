@@ -193,7 +193,7 @@ func (x *exchanges) ask(ctx context.Context, principal, subject string, e *excha
 		e.err = &passingError{err.Error()}
 		return
 	}
-	if issuer != "" && g.endpoint.Issuer != issuer {
+	if x.server.Issuer == "" && g.endpoint.Issuer != issuer {
 		x.forget(issuer, g)
 		e.err = &passingError{"the server names the authorization server " + sanitize.Line(g.endpoint.Issuer, 200) +
 			", which did not issue the caller's token; if it may get this token, set oauth.issuer of the server to it"}

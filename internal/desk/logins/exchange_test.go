@@ -281,6 +281,8 @@ func TestExchange_Foreign(t *testing.T) {
 	later()
 	_, err = x.caller(of, "jwt-1")("")
 	refused(err)
+	_, err = server.get(t.Context(), "", "jwt-0", "") // a caller without an ID has no issuer
+	refused(err)
 	x.set(func() { x.names = x.url })
 	if status, err := x.caller(of, "jwt-1")(""); status != http.StatusOK || err != nil {
 		t.Fatalf("%d %v", status, err)

@@ -111,7 +111,7 @@ func TestJWT_MetadataHangs(t *testing.T) {
 func TestJWT_Forwarded(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(true, nil)
-	v := trusting(t, nil, i.URL)
+	v := trusting(t, func(o *Options) { o.Tokens = []conf.Token{tokenOf("bob", "of-bob")} }, i.URL)
 	until := time.Now().Add(time.Hour)
 	token := sign(t, jwt.SigningMethodES256, ecKey(), i.URL, nil, nil)
 	proof := v.Forwarded(requestAt("/mcp", token), OfIssuer(i.URL, "alice"), until)
@@ -121,6 +121,7 @@ func TestJWT_Forwarded(t *testing.T) {
 	for name, got := range map[string]*Proof{
 		"without a principal": v.Forwarded(requestAt("/mcp", token), nil, until),
 		"of a static token":   v.Forwarded(requestAt("/mcp", token), OfToken(conf.Token{Name: "alice"}), until),
+		"of somebody else":    v.Forwarded(requestAt("/mcp", "of-bob"), OfToken(conf.Token{Name: "alice"}), until),
 		"no JWT":              v.Forwarded(requestAt("/mcp", "x"), OfIssuer(i.URL, "alice"), until),
 		"of another issuer":   v.Forwarded(requestAt("/mcp", token), OfIssuer(i.URL+"/other", "alice"), until),
 	} {
