@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
@@ -17,14 +16,11 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// revokeTime is how long mcpx tries, at most, to revoke one login at a server.
-const revokeTime = time.Minute
-
 // followLastLogins makes mcpx end all logins of a principal at servers as soon as the last login of this principal at mcpx has
 // ended.
 func (a *App) followLastLogins() {
 	a.state.frontLogins.onLeft(func(p *caller.Principal) {
-		a.loops.Go(func() { a.endAccountsOf(p.ID, "the last login at mcpx has ended") }) // ends within revokeTime for each server
+		a.loops.Go(func() { a.endAccountsOf(p.ID, "the last login at mcpx has ended") }) // ends within logins.EndTime for each server
 	})
 }
 
@@ -44,7 +40,7 @@ func (a *App) endDeleted(previous, next *Runtime) {
 		}
 	}
 	for principal := range gone {
-		a.loops.Go(func() { a.endAccountsOf(principal, "the last token was deleted") }) // ends within revokeTime for each server
+		a.loops.Go(func() { a.endAccountsOf(principal, "the last token was deleted") }) // ends within logins.EndTime for each server
 	}
 }
 
@@ -112,7 +108,7 @@ func (b *builder) endAccounts(
 		if !match(&one) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
+		ctx, cancel := context.WithTimeout(context.Background(), logins.EndTime)
 		local, failed := all.End(ctx, &one)
 		cancel()
 		if failed != nil {

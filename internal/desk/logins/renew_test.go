@@ -238,3 +238,28 @@ func TestShared_Clocks(t *testing.T) {
 		}
 	})
 }
+
+// TestShared_Dead: the process that has a lock dies. A login whose principal leaves right then is ended nevertheless, within EndTime.
+func TestShared_Dead(t *testing.T) {
+	records, err := state.OpenFolder("", 1000, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := NewShared(records, nil)
+		s := Server{Name: "tracker", URL: "https://tracker.example/mcp", Principal: "token ann"}
+		old := login{Server: s.Name, URL: s.URL, Principal: s.Principal, Access: "a"}
+		if err := l.store.write(t.Context(), loginFile(s), old); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.store.lock(t.Context(), loginFile(s)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), EndTime)
+		defer cancel()
+		one := Account{Server: s.Name, URL: s.URL, Principal: s.Principal}
+		if existed, err := l.End(ctx, &one); !existed || l.Holds(s) {
+			t.Errorf("%v %v", existed, err)
+		}
+	})
+}

@@ -21,6 +21,9 @@ const (
 	// leaseTime is how long a lock lasts if the process that holds it dies. It is longer than any renewal of a login
 	// takes, by more than the minute by which the clocks of replicas may differ.
 	leaseTime = refreshTime + 70*time.Second
+	// EndTime is how long [Logins.End] may take: first the lock, if the process that holds it dies, and then the authorization
+	// server.
+	EndTime = leaseTime + refreshTime
 	// lockPause is the time between two tries to lock a record.
 	lockPause = 50 * time.Millisecond
 )
