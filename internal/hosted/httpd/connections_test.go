@@ -206,7 +206,8 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// TestConnections_Certificate: a client certificate proves a connection, even if tokens decide who the principal is.
+// TestConnections_Certificate: a client certificate proves a connection, even if tokens decide who the principal is. Who opens many
+// connections with one certificate leaves places for other certificates.
 func TestConnections_Certificate(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ours := newAuthority(t, "ours")
@@ -224,8 +225,11 @@ func TestConnections_Certificate(t *testing.T) {
 	})
 	roots := x509.NewCertPool()
 	roots.AddCert(ours.certificate)
+	with := func(pair tls.Certificate) net.Conn {
+		return tls.Client(s.dial(t), &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{pair}})
+	}
 	pair := ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"a.example.com"} })
-	client := tls.Client(s.dial(t), &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{pair}})
+	client := with(pair)
 	if got := ask(client, probing); got != "200" {
 		t.Fatal(got)
 	}
@@ -233,13 +237,21 @@ func TestConnections_Certificate(t *testing.T) {
 		_, _ = s.dial(t).Write([]byte{22})
 	}
 	mcptest.WaitFor(t, "another client", patience, func() bool {
-		other := tls.Client(s.dial(t), &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{pair}})
-		return ask(other, probing) == "200"
+		return ask(with(pair), probing) == "200"
 	})
 	for range 3 {
 		if got := ask(client, probing); got != "200" {
 			t.Errorf("the proved one: %s", got)
 		}
+	}
+	for many := 0; ask(with(pair), probing) == "200"; many++ {
+		if many == 20 {
+			t.Fatal("one certificate has all places")
+		}
+	}
+	another := ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"b.example.com"} })
+	if got := ask(with(another), probing); got != "200" {
+		t.Errorf("another certificate: %s", got)
 	}
 }
 
