@@ -93,23 +93,27 @@ func TestDial_Silent(t *testing.T) {
 	})
 }
 
-// TestDial_RuleGone: if a rule for a name is removed, the name is free at once, at all replicas: another principal, whom the
-// config allows, dials in under the name at another replica.
+// TestDial_RuleGone: if a rule for a name is removed, the name is free at once, at all replicas, or as soon as the replica can tell the
+// others: another principal, whom the config allows, dials in under the name at another replica.
 func TestDial_RuleGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
 	const people = `[{"principals":["alice","bob"]}]`
 	const rule = `,"exec_wait":"1s","dial":{"allow":[{"principals":["%s"],"names":["shared"],"for":"all"}]}`
-	one := hosted(t, nil, people, fmt.Sprintf(rule, "alice")+clusterAt(n.URL, clusterKey))
-	two := serving(t, one.cfg)
+	way := mcptest.NewProxy(t, n.URL)
+	one := hosted(t, nil, people, fmt.Sprintf(rule, "alice")+clusterAt(way.URL(n.URL), clusterKey))
+	two := hosted(t, nil, people, fmt.Sprintf(rule, "alice")+clusterAt(n.URL, clusterKey))
 	one.device(t, "alice", "shared", "alice's")
 	two.await(t, "shared", 1)
-	cfg := configOf(t, nil, people, fmt.Sprintf(rule, "bob")+clusterAt(n.URL, clusterKey))
-	for _, e := range []*endpoint{one, two} {
-		if err := e.app.reload(cfg); err != nil {
+	way.Set(mcptest.ProxyRefuse)
+	way.Cut()
+	mcptest.WaitFor(t, "a replica without NATS", dialPatience, func() bool { return !one.app.state.cluster.Connected() })
+	for e, at := range map[*endpoint]string{one: way.URL(n.URL), two: n.URL} {
+		if err := e.app.reload(configOf(t, nil, people, fmt.Sprintf(rule, "bob")+clusterAt(at, clusterKey))); err != nil {
 			t.Fatal(err)
 		}
 	}
+	way.Set(mcptest.ProxyPass)
 	mcptest.WaitFor(t, "the end of the record", dialPatience, func() bool {
 		_, err := two.app.state.cluster.Records().Get("dial.shared")
 		return err != nil
