@@ -86,6 +86,13 @@ func TestDial_Silent(t *testing.T) {
 	way.Set(mcptest.ProxyRefuse)
 	way.Cut()
 	mcptest.WaitFor(t, "the state away", dialPatience, func() bool { return two.app.dialled.State("shared") == "away" })
+	tries := way.Accepted()
+	mcptest.WaitFor(t, "further tries to connect", dialPatience, func() bool {
+		if state := two.app.dialled.State("shared"); state != "away" {
+			t.Fatalf("the replica is still silent, and the server is %s", state)
+		}
+		return way.Accepted() >= tries+3
+	})
 	way.Set(mcptest.ProxyPass)
 	mcptest.WaitFor(t, "the server", dialPatience, func() bool {
 		s, _ := two.app.Registry.Snapshot().Server("shared")
