@@ -313,7 +313,8 @@ func (a *App) Close() {
 	a.loops.Wait()
 	a.agents.close()
 	a.dialled.Close()
-	a.state.close() // before the views are closed, so that other replicas forward nothing to them
+	a.accounts.close(2 * closeWithin) // before the connection to the cluster ends, where renewed tokens are saved
+	a.state.close()                   // before the views are closed, so that other replicas forward nothing to them
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, reloads have no effect

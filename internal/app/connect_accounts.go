@@ -37,6 +37,16 @@ type accounts struct {
 	codes   state.Sessions[connect.Code]
 }
 
+// close waits until renewed tokens are saved, but not longer than the timeout.
+func (a *accounts) close(timeout time.Duration) {
+	a.mu.Lock()
+	all := a.logins
+	a.mu.Unlock()
+	if all != nil {
+		all.Close(timeout)
+	}
+}
+
 // accountsFolder is the name of the folder with the logins of principals, in the user's folder for mcpx. The name must not
 // change, as the logins of earlier versions are there.
 const accountsFolder = "people"
