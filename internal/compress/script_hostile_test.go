@@ -242,6 +242,7 @@ func TestText_WithinTOON(t *testing.T) {
 	rows := "[" + strings.Repeat(`{"id":1,"name":"A"},`, 9) + `{"id":2,"name":"B"}]`
 	object := `{"rows":` + rows + `,"total":10}`
 	list := "[" + object + "," + object + "]"
+	indented := strings.NewReplacer(`{"rows"`, "{\n  \"rows\"", `,"total"`, ",\n  \"total\"", "10}", "10\n}").Replace(object)
 	for text, want := range map[string]Form{
 		"Rows:\n" + rows + "\nDuration: 12 ms":                 FormTOON,
 		"Rows: " + rows + "\r\n10 rows":                        FormTOON,
@@ -256,6 +257,9 @@ func TestText_WithinTOON(t *testing.T) {
 		"x: 1\n```json\n" + object + "\n```\ny: 2":             FormTOON,
 		"Page 1 of 2:\n  next: 2\n" + object:                   FormJSON,
 		"Rows found: " + object:                                FormJSON,
+		"Two of them:\n" + indented + "\n" + indented:          FormJSON, // the members of the second would be those of the first
+		"Two:\n{ " + object[1:] + "\n{ " + object[1:]:          FormJSON,
+		"Rows found:\n" + indented + "\n" + rows:               FormTOON,
 		"Content-Type: json\n\n" + object:                      FormJSON,
 		"status: ok\n" + object:                                FormJSON, // and so would status
 		"Rows:\n    " + list + "\n    more: 1":                 FormJSON, // more would be a member of the last item

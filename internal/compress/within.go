@@ -130,10 +130,11 @@ func separate(toon, text string, p Piece) bool {
 }
 
 // likeMember reports whether the first line of a text looks like a member of an object in TOON. A key with a space would have
-// quotes, so "3 rows found:" is no member.
+// quotes, so "3 rows found:" is no member. A line that begins with a brace belongs to another object, which may become TOON too.
 func likeMember(text string) bool {
-	key, _, found := strings.Cut(strings.TrimLeft(text, " \t"), ":")
-	return found && (!strings.ContainsAny(key, " \n") || key[0] == '"')
+	text = strings.TrimLeft(text, " \t")
+	key, _, found := strings.Cut(text, ":")
+	return found && (!strings.ContainsAny(key, " \n") || key[0] == '"') || text != "" && strings.Contains("{}", text[:1])
 }
 
 // within shortens those pieces of a text that [Pieces] finds and that have at least minPiece bytes. It keeps all bytes around
