@@ -204,6 +204,14 @@ func (l *loader) readRoot(n *node) {
 		return
 	}
 	l.duplicates(n)
+	older := object{keys: l.ofMCPProxy()}
+	place := func(m *node) int {
+		if older.key(m.key) != nil {
+			return 0 // first, so that mcpx's own keys replace the values of these
+		}
+		return 1
+	}
+	slices.SortStableFunc(n.members, func(a, b *node) int { return place(a) - place(b) })
 	root := l.root()
 	servers := editorServers(n)
 	if servers != nil { // in an editor's settings, a key may mean something else than the key of mcpx with the same name

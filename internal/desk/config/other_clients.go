@@ -116,7 +116,8 @@ func (r *serverReader) otherClientKeys() []key {
 	}
 }
 
-// ofMCPProxy returns the root keys of MCP-PROXY that mean the same as keys of mcpx.
+// ofMCPProxy returns the root keys of MCP-PROXY that mean the same as keys of mcpx. If the file also has the key of mcpx, that key
+// is used.
 func (l *loader) ofMCPProxy() []key {
 	c := l.cfg
 	check := func(into *time.Duration) value {
