@@ -234,15 +234,17 @@ type Running struct {
 func Find(ctx context.Context) (running []*Running, silent int) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
+	names := make(map[string]bool)
 	for _, folder := range folders() {
 		if private(folder) != nil { // the folder does not exist, or is not private
 			continue
 		}
 		entries, _ := os.ReadDir(folder)
 		for _, entry := range entries {
-			if !strings.HasSuffix(entry.Name(), suffix) {
+			if !strings.HasSuffix(entry.Name(), suffix) || names[entry.Name()] { // two paths may lead to one folder
 				continue
 			}
+			names[entry.Name()] = true
 			all.Go(func() { // ends after two times helloWithin at the latest, to connect and to read
 				r, err := connect(ctx, filepath.Join(folder, entry.Name()))
 				mu.Lock()

@@ -106,6 +106,30 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// TestFind_Link: a process is found once if $TMPDIR is another name of /tmp.
+func TestFind_Link(t *testing.T) {
+	mcptest.NoLeaks(t)
+	link := filepath.Join(filepath.Dir(runtimeFolder(t)), "link")
+	if err := os.Symlink("/tmp", link); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	t.Setenv("TMPDIR", link)
+	s, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Serve(Answers{Self: func() Process { return Process{PID: 1, File: link} }})
+	mine := find(t, link)
+	for _, r := range mine {
+		r.Close()
+	}
+	if len(mine) != 1 {
+		t.Errorf("found %d times", len(mine))
+	}
+}
+
 // TestSocket_Hostile: connections that send nothing or invalid requests do not prevent a later reload.
 func TestSocket_Hostile(t *testing.T) {
 	mcptest.NoLeaks(t)
