@@ -100,6 +100,8 @@ func TestUsageHints(t *testing.T) {
 		{"hint: mcpx serve --http 127.0.0.1:8000 serves", []string{"--port", "8000"}},
 		{"hint: mcpx serve --http 127.0.0.1:8000 serves", []string{"serve", "--host=0.0.0.0"}},
 		{"hint: mcpx ui opens", []string{"my.json", "--gui"}},
+		{"did you mean mcpx check?", []string{"chek", "my.json"}},
+		{"did you mean mcpx exec?", []string{"call", "web", "fetch", "--host", "x"}},
 		{"--config: expected file value after it", []string{"--config"}},
 		{"there is no command", []string{"help", "nope"}},
 		{"--timeout", []string{"check", "--timeout", "5 apples"}},

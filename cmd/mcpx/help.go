@@ -57,15 +57,22 @@ const (
 	httpHint = "mcpx serve --http 127.0.0.1:8000 serves over HTTP; the endpoint is /mcp"
 )
 
-// serveHint returns advice for command lines that start other servers and older versions of mcpx; "" if there is none.
-func serveHint(args, positional []string) string {
+// serveHint returns advice for command lines that start other servers and older versions of mcpx; "" if there is none. What follows
+// a word that is not their config file belongs to some other command.
+func serveHint(args []string, line typedLine) string {
+	file := ""
+	if len(line.positional) > 0 {
+		if file = line.positional[0]; !strings.HasSuffix(file, ".json") {
+			file, args = "", args[:line.at[0]]
+		}
+	}
 	for _, arg := range args {
 		if name, _, _ := strings.Cut(arg, "="); otherFlags[name] != "" {
 			return otherFlags[name]
 		}
 	}
-	if at := slices.IndexFunc(positional, func(arg string) bool { return strings.HasSuffix(arg, ".json") }); at >= 0 {
-		return "mcpx " + terminal.CommandLine("--config", positional[at]) + " serves the servers of that file"
+	if file != "" {
+		return "mcpx " + terminal.CommandLine("--config", file) + " serves the servers of that file"
 	}
 	return ""
 }
@@ -78,7 +85,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 		first = line.positional[0] // no command
 	}
 	if line.node == parser.Model.Node || first == "serve" {
-		if hint := serveHint(args, line.positional); hint != "" {
+		if hint := serveHint(args, line); hint != "" {
 			return hint
 		}
 	}
