@@ -16,14 +16,12 @@ var shortForms = map[string]string{
 	"dirs": "directory", "dbs": "database", "envs": "environment", "configs": "configuration", "orgs": "organization",
 }
 
-// american returns a word of at least six letters with the American ending instead of a British one, so that both have the same
-// stem. Words such as "promise" change too, which does no harm: the index and the query change alike.
+// american returns a word with the American ending instead of a British one, so that both have the same stem. Words such as
+// "promise" change too, which does no harm: the index and the query change alike. At least three letters must be before the
+// ending, so that all forms of a short word such as "raise" or "tour" stay.
 func american(text string) string {
-	if len(text) < 6 {
-		return text
-	}
 	for _, b := range british {
-		if rest, ok := strings.CutSuffix(text, b.ending); ok {
+		if rest, ok := strings.CutSuffix(text, b.ending); ok && len(rest) >= 3 {
 			return rest + b.american
 		}
 	}

@@ -49,6 +49,20 @@ func TestSearch_Spelling(t *testing.T) {
 	}
 }
 
+// TestStem_Forms: all forms of a word have the same stem.
+func TestStem_Forms(t *testing.T) {
+	for _, forms := range [][]string{
+		{"raise", "raises", "raised", "raising"}, {"tour", "tours", "toured", "touring"}, {"noise", "noises"},
+		{"colour", "color", "colours", "coloured", "coloring"}, {"organise", "organizes", "organised", "organizing"},
+	} {
+		for _, form := range forms[1:] {
+			if got, want := stem(form, latin), stem(forms[0], latin); got != want {
+				t.Errorf("%s: %s, but %s: %s", form, got, forms[0], want)
+			}
+		}
+	}
+}
+
 func TestRespell(t *testing.T) {
 	x := New(sample())
 	tests := []struct{ word, want string }{
