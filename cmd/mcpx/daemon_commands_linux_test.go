@@ -165,7 +165,7 @@ func TestDaemon_Commands(t *testing.T) {
 func TestDaemon_Environments(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDesk(t)
-	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "once": fake(t, mcptest.Spec{})}, nil)
 	run := func(args ...string) string {
 		t.Helper()
 		out, stderr, code := h.run(t, "", append([]string{"--config", config}, args...)...)
@@ -183,6 +183,10 @@ func TestDaemon_Environments(t *testing.T) {
 		}
 	}
 	h.extra = extra
+	run("exec", "once", "pid")
+	if said := run("restart", "once"); !strings.Contains(said, "once starts anew in 1 session\n") { // in the only daemon that has it
+		t.Errorf("got %s", said)
+	}
 	if said := run("status"); strings.Count(said, "The daemon ") != 2 {
 		t.Errorf("got %s", said)
 	}

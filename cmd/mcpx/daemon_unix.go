@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -98,20 +99,21 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 	if err != nil {
 		return err
 	}
-	_, err = c.inDaemon(ctx, s, request{place, command, options, false})
-	for _, other := range place.Others() {
-		_, failed := c.inDaemon(ctx, s, request{other, command, options, false})
-		switch {
-		case errors.Is(err, attach.ErrNone):
-			err = failed
-		case !errors.Is(failed, attach.ErrNone):
-			err = errors.Join(err, failed)
+	var outcomes []error
+	for _, one := range append([]attach.Place{place}, place.Others()...) {
+		if _, err := c.inDaemon(ctx, s, request{one, command, options, false}); !errors.Is(err, attach.ErrNone) {
+			outcomes = append(outcomes, err)
 		}
 	}
-	if errors.Is(err, attach.ErrNone) && missing != nil {
+	switch {
+	case len(outcomes) == 0 && missing != nil:
 		return missing
+	case len(outcomes) == 0:
+		return attach.ErrNone
+	case (command == "restart" || command == "logs") && slices.Contains(outcomes, nil): // the server may run in only one of them
+		outcomes = slices.DeleteFunc(outcomes, func(err error) bool { _, said := errors.AsType[exitError](err); return said })
 	}
-	return err
+	return errors.Join(outcomes...)
 }
 
 // gone waits until no daemon runs for the config. After 10 s it gives up and returns an error.
