@@ -367,13 +367,13 @@ func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revokeErr,
 	var old login
 	switch err := l.store.read(ctx, loginFile(s), &old); {
 	case errors.Is(err, fs.ErrNotExist):
-		missing = true
+		return true, nil, nil
 	case err != nil:
 		revokeErr = err
 	default:
 		revokeErr = old.revoke(ctx, newHTTPClient(s))
 	}
-	return missing, revokeErr, l.store.remove(loginFile(s))
+	return false, revokeErr, l.store.remove(loginFile(s))
 }
 
 // revoke revokes the tokens of the login at the authorization server (RFC 7009).

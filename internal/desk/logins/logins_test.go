@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +41,56 @@ func TestCovers(t *testing.T) {
 		if got := covers(test.resource, test.server); got != test.want {
 			t.Errorf("%s, %s: %t", test.resource, test.server, got)
 		}
+	}
+}
+
+// TestStore: a file is encrypted with a key from the keyring. It cannot be read without that key, nor under another name.
+func TestStore(t *testing.T) {
+	keyring.MockInit()
+	ctx, dir := context.Background(), t.TempDir()
+	s := &store{dir: dir}
+	kept := login{Server: "tracker", Access: "an-access-token", Refresh: "a-refresh-token", Expiry: time.Now().Add(time.Hour).Round(0)}
+	if err := s.write(ctx, "a.login", kept); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "a.login"))
+	if err != nil || strings.Contains(string(data), "token") || strings.Contains(string(data), "tracker") {
+		t.Errorf("on disk: %s %v", data, err)
+	}
+	var got login
+	if err := (&store{dir: dir}).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
+		t.Errorf("read: %+v %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.login"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&store{dir: dir}).read(ctx, "b.login", &got); !errors.Is(err, errLost) {
+		t.Errorf("a file under another name: %v", err)
+	}
+	if err := s.read(ctx, "c.login", &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	keyring.MockInit() // the keyring is empty again
+	if err := (&store{dir: dir}).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
+// TestStore_Locked: if the keyring fails, a stored login is not lost. A process that already has the key can still use it.
+func TestStore_Locked(t *testing.T) {
+	keyring.MockInit()
+	server := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
+	ctx, l := context.Background(), New(t.TempDir(), nil)
+	if err := l.store.write(ctx, loginFile(server), login{Access: "an-access-token"}); err != nil {
+		t.Fatal(err)
+	}
+	keyring.MockInitWithError(errors.New("the collection is locked"))
+	fresh := New(l.store.(*store).dir, nil)
+	if _, err := fresh.source(server).token(ctx); err == nil || !strings.Contains(err.Error(), "the collection is locked") {
+		t.Errorf("locked: %v", err)
+	}
+	if token, err := l.source(server).token(ctx); err != nil || token != "an-access-token" {
+		t.Errorf("the process that has the key: %q %v", token, err)
 	}
 }
 

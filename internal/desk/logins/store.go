@@ -95,7 +95,6 @@ type keeper interface {
 	// there is no file, and errLost if it can never be read again. After any other error, a later read may succeed.
 	read(ctx context.Context, file string, v any) error
 	write(ctx context.Context, file string, v any) error
-	// remove deletes a file. It may end the lock of the file, so the caller changes nothing more.
 	remove(file string) error
 	// all returns the names of the files with logins.
 	all() (files []string, err error)
@@ -144,27 +143,17 @@ func (s *store) stamp(file string) stamp {
 	return stamp{modified: info.ModTime(), size: info.Size()}
 }
 
-// lock locks a file against all other processes. unlock ends the lock. The lock is on a file beside it, which remove deletes: whoever has
-// waited for a deleted one waits again for the one that took its place.
+// lock locks a file against all other processes. unlock ends the lock.
 func (s *store) lock(ctx context.Context, file string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	for {
-		lock := flock.New(s.lockOf(file), flock.SetPermissions(0o600))
-		if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
-			return nil, fmt.Errorf("waiting for another mcpx that uses this login: %w", err)
-		}
-		mine, err := lock.Stat()
-		there, gone := os.Stat(s.lockOf(file))
-		if err == nil && gone == nil && os.SameFile(mine, there) {
-			return func() { _ = lock.Unlock() }, nil
-		}
-		_ = lock.Unlock()
+	lock := flock.New(filepath.Join(s.dir, file+".lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("waiting for another mcpx that uses this login: %w", err)
 	}
+	return func() { _ = lock.Unlock() }, nil
 }
-
-func (s *store) lockOf(file string) string { return filepath.Join(s.dir, file+".lock") }
 
 // errLost means that a file exists but can never be decrypted or parsed again.
 var errLost = errors.New("the login is lost")
@@ -240,14 +229,12 @@ func (s *store) whyUnsealed() error {
 	return s.unsealed
 }
 
-// remove deletes a file, and the file with its lock, which the caller has. From then on another process can take the lock.
 func (s *store) remove(file string) error {
 	err := os.Remove(filepath.Join(s.dir, file))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	_ = os.Remove(s.lockOf(file)) // Windows deletes no open file: there the empty file stays
-	return nil
+	return err
 }
 
 func (s *store) all() (files []string, err error) {
