@@ -24,8 +24,6 @@ const (
 	lockWithin = 5 * time.Second
 	// suffix follows the date in the name of a day's file.
 	suffix = ".json"
-	// lockName is the name of the file with the lock of a folder.
-	lockName = "lock"
 )
 
 // addToFiles adds sums to the files of their days. Processes take turns, so that no process overwrites what another has added. written has
@@ -36,7 +34,7 @@ func addToFiles(dir string, days map[int]*Day) (written map[int]bool, err error)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
 	defer cancel()
-	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("waiting for another mcpx: %w", err)
 	}
@@ -80,9 +78,8 @@ func read(path string) (day Day, err error) {
 	return day, nil
 }
 
-// prune deletes the files of days that are KeptDays or more before date, also in the folders beside dir: their configs may be
-// gone. With its last day it deletes such a folder; a process that is about to write there tries again. In dir it also deletes
-// temporary files that killed processes have left. The caller has the lock of dir.
+// prune deletes the files of days that are KeptDays or more before date, also in the folders beside dir: their configs may be gone. In
+// dir it also deletes temporary files that killed processes have left. The caller has the lock of dir.
 func prune(dir, date string) {
 	today, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -95,17 +92,11 @@ func prune(dir, date string) {
 	oldest := today.AddDate(0, 0, 1-KeptDays).Format(time.DateOnly)
 	all := filepath.Dir(dir)
 	folders, _ := os.ReadDir(all) // what cannot be deleted now, the next day tries again
-	for _, one := range folders {
-		folder := filepath.Join(all, one.Name())
-		before := dates(folder)
-		for _, old := range before {
+	for _, folder := range folders {
+		for _, old := range dates(filepath.Join(all, folder.Name())) {
 			if old < oldest {
-				_ = os.Remove(filepath.Join(folder, old+suffix))
+				_ = os.Remove(filepath.Join(all, folder.Name(), old+suffix))
 			}
-		}
-		if folder != dir && len(before) > 0 && len(dates(folder)) == 0 {
-			_ = os.Remove(filepath.Join(folder, lockName))
-			_ = os.Remove(folder) // fails if it has other files
 		}
 	}
 }
