@@ -208,9 +208,9 @@ func New(o Options) (*App, error) {
 	a.current.Store(first)
 	a.wire(first)
 	a.followLastLogins()
-	a.dialled.Share()
 	if c := a.state.cluster; c != nil {
 		a.state.approvals.follow(c, a.dialled.Refresh)
+		a.dialled.Share()
 		a.clusterAway = func() bool { return !c.Connected() }
 		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {
 			return write(a.Registry.Saved(string(key)))

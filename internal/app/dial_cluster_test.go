@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,22 @@ func TestDial_Cluster(t *testing.T) {
 	one.device(t, "alice", "shared", "the third")
 	for _, e := range []*endpoint{one, two} {
 		mcptest.WaitFor(t, "the third", dialPatience, func() bool { return says(e, "I am the third") })
+	}
+}
+
+// TestDial_NewReplica: a replica that begins serves the servers that have dialled in to others from its first request on.
+func TestDial_NewReplica(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	one := hosted(t, nil, `[{"principals":["alice"]}]`, dialRules+clusterAt(n.URL, clusterKey))
+	one.device(t, "alice", "shared", "here")
+	two, err := New(Options{Config: one.cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	if _, ok := two.Registry.Snapshot().Server("shared"); !ok {
+		t.Error("a new replica does not know the server")
 	}
 }
 

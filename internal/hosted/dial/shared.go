@@ -68,8 +68,8 @@ type shared struct {
 	stale  bool     // Refresh was called
 }
 
-// Share starts the exchange of records with the other replicas, if there is a cluster. Close ends it. From the call of Share
-// on, [Options.Changed] may be called at any time.
+// Share adds the servers that have dialled in to other replicas, and starts the exchange of records with these replicas, if there
+// is a cluster. Close ends the exchange. From the call of Share on, [Options.Changed] may be called at any time.
 func (h *Hub) Share() {
 	c := h.options.Cluster
 	if c == nil {
@@ -84,6 +84,7 @@ func (h *Hub) Share() {
 		h.newsMu.Unlock()
 		h.look()
 	})
+	h.takeNews()
 	h.loop.Go(func() { // ends with Close
 		ticks := time.NewTicker(lookEvery)
 		defer ticks.Stop()
