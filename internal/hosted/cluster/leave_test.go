@@ -56,6 +56,8 @@ func TestLeave(t *testing.T) {
 		t.Errorf("the long answer: %d bytes, %v", len(got.data), got.err)
 	}
 	<-finished
+	// Before that, the question would be sent, and its error would be that the replica has ended.
+	mcptest.WaitFor(t, "the other is gone", wait, func() bool { return here.replicas() == 1 })
 	if _, err := ask("echo"); !errors.Is(err, ErrUntaken) {
 		t.Errorf("after its end: %v", err)
 	}
