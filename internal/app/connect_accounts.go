@@ -84,21 +84,21 @@ type accountsAt struct {
 	link   func(server string, p *caller.Principal) string
 }
 
-func (p *accountsAt) of(principal string) logins.Server {
-	s := p.server
+func (a *accountsAt) of(principal string) logins.Server {
+	s := a.server
 	s.Principal = principal
 	return s
 }
 
 // Held returns the ID of a principal's login, or "" if the principal has no usable login.
-func (p *accountsAt) Held(ctx context.Context, who *caller.Principal) (string, error) {
-	return p.all.Held(ctx, p.of(who.ID))
+func (a *accountsAt) Held(ctx context.Context, who *caller.Principal) (string, error) {
+	return a.all.Held(ctx, a.of(who.ID))
 }
 
 // Authorize returns two functions for the login with this ID. The first makes a transport add the login's tokens to requests. The second
 // lists the tokens, so that mcpx can remove them from texts.
-func (p *accountsAt) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
-	return p.all.WithID(p.of(who.ID), id)
+func (a *accountsAt) Authorize(who *caller.Principal, id string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+	return a.all.WithID(a.of(who.ID), id)
 }
 
 const (
@@ -114,14 +114,14 @@ const (
 // principal logs in. If ask is true and the client can open links for the user, Need first shows the link and waits for the
 // login. It returns nil if the principal has then logged in. If the user does not agree to open the link, the error has no
 // link.
-func (p *accountsAt) Need(ctx context.Context, client *caller.Client, ask bool) error {
+func (a *accountsAt) Need(ctx context.Context, client *caller.Client, ask bool) error {
 	who := client.On()
-	link := p.link(p.server.Name, who)
+	link := a.link(a.server.Name, who)
 	name := sanitize.Line(who.Name, 100)
 	needs := &request.UnavailableError{State: catalog.NeedsLogin, Reason: "show the user this link, which only " + name +
 		" can use, and call again once they have logged in: " + link}
 	params := wire.AppendQuoted([]byte(`{"mode":"url","elicitationId":"`+rand.Text()+`","url":`), link)
-	params = append(wire.AppendQuoted(append(params, `,"message":`...), "Log in to "+p.server.Name+" once, as "+name+"."), '}')
+	params = append(wire.AppendQuoted(append(params, `,"message":`...), "Log in to "+a.server.Name+" once, as "+name+"."), '}')
 	if !ask || client.Cannot("elicitation/create", params) != "" {
 		return needs
 	}
@@ -139,7 +139,7 @@ func (p *accountsAt) Need(ctx context.Context, client *caller.Client, ask bool) 
 	bounded, stop := context.WithTimeout(ctx, afterOpening)
 	defer stop()
 	for bounded.Err() == nil {
-		if id, err := p.Held(bounded, who); err == nil && id != "" {
+		if id, err := a.Held(bounded, who); err == nil && id != "" {
 			return nil
 		}
 		delay.Sleep(bounded, lookEvery)

@@ -61,8 +61,8 @@ func (r *Registry) Credentials(next request.Handler) request.Handler {
 	}
 }
 
-// takesCredentials reports whether each request needs credentials from its caller's message. A login of Logins does not
-// count, because mcpx has stored it.
+// takesCredentials reports whether each request needs credentials from its caller's message. Logins do not count, because mcpx
+// has stored them.
 func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
 
 // ofCallers reports whether a session of the server needs the credentials of a caller, or a principal's login.

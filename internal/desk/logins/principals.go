@@ -81,35 +81,35 @@ type oneLogin struct {
 }
 
 // token returns the token for the next request, or an error if the login is no longer the current one.
-func (p *oneLogin) token(ctx context.Context) (string, error) {
-	if err := p.check(ctx); err != nil {
+func (o *oneLogin) token(ctx context.Context) (string, error) {
+	if err := o.check(ctx); err != nil {
 		return "", err
 	}
-	token, err := p.source.token(ctx)
+	token, err := o.source.token(ctx)
 	if err == nil && token == "" {
-		err = p.needed("")
+		err = o.needed("")
 	}
 	return token, err
 }
 
 // refused returns another token after the server has refused one, or an error if the login is no longer the current one.
-func (p *oneLogin) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
-	if err := p.check(ctx); err != nil {
+func (o *oneLogin) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
+	if err := o.check(ctx); err != nil {
 		return "", err
 	}
-	return p.source.refused(ctx, token, resp)
+	return o.source.refused(ctx, token, resp)
 }
 
 // check returns an error if there is no login, or if it is a principal's and has another ID than p.id.
-func (p *oneLogin) check(ctx context.Context) error {
-	now, err := p.current(ctx)
+func (o *oneLogin) check(ctx context.Context) error {
+	now, err := o.current(ctx)
 	switch {
 	case err != nil:
 		return err
 	case now == nil:
-		return p.needed("")
-	case now.ID != p.id && p.server.Principal != "": // the session with the server belongs to the account of the old login
-		return p.needed("there was another login since")
+		return o.needed("")
+	case now.ID != o.id && o.server.Principal != "": // the session with the server belongs to the account of the old login
+		return o.needed("there was another login since")
 	}
 	return nil
 }

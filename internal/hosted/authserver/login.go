@@ -62,39 +62,39 @@ func newOIDCClient(o *Options, callback string) *oidcClient {
 
 // provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again after that
 // time, the old metadata stays in use.
-func (l *oidcClient) provider(ctx context.Context) (*provider, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.found != nil && time.Now().Before(l.until) {
-		return l.found, nil
+func (c *oidcClient) provider(ctx context.Context) (*provider, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found != nil && time.Now().Before(c.until) {
+		return c.found, nil
 	}
 	var p provider
-	err := netguard.Get(ctx, l.web, strings.TrimSuffix(l.o.Issuer, "/")+"/.well-known/openid-configuration", "", &p)
+	err := netguard.Get(ctx, c.web, strings.TrimSuffix(c.o.Issuer, "/")+"/.well-known/openid-configuration", "", &p)
 	switch {
 	case err != nil:
-	case p.Issuer != l.o.Issuer:
+	case p.Issuer != c.o.Issuer:
 		err = fmt.Errorf("its metadata is for another issuer, %s", sanitize.Line(p.Issuer, 200))
 	case !netguard.Safe(p.Authorization), !netguard.Safe(p.Token), !netguard.Safe(p.Keys),
 		p.UserInfo != "" && !netguard.Safe(p.UserInfo):
 		err = errors.New("its metadata lacks an endpoint over https")
 	}
-	l.until = time.Now().Add(discoveryTime)
+	c.until = time.Now().Add(discoveryTime)
 	if err == nil {
-		l.found = &p
-	} else if l.found == nil {
-		l.until = time.Time{}
-		return nil, fmt.Errorf("reading the metadata of %s: %w", l.o.Issuer, err)
+		c.found = &p
+	} else if c.found == nil {
+		c.until = time.Time{}
+		return nil, fmt.Errorf("reading the metadata of %s: %w", c.o.Issuer, err)
 	}
-	return l.found, nil
+	return c.found, nil
 }
 
-func (l *oidcClient) config(p *provider) *oauth2.Config {
+func (c *oidcClient) config(p *provider) *oauth2.Config {
 	style := oauth2.AuthStyleInHeader // the default in OpenID Connect
-	if l.o.ClientSecret == "" || p.Methods != nil && !slices.Contains(p.Methods, "client_secret_basic") {
+	if c.o.ClientSecret == "" || p.Methods != nil && !slices.Contains(p.Methods, "client_secret_basic") {
 		style = oauth2.AuthStyleInParams
 	}
 	return &oauth2.Config{
-		ClientID: l.o.ClientID, ClientSecret: l.o.ClientSecret, RedirectURL: l.callback, Scopes: l.scopes(p),
+		ClientID: c.o.ClientID, ClientSecret: c.o.ClientSecret, RedirectURL: c.callback, Scopes: c.scopes(p),
 		Endpoint: oauth2.Endpoint{AuthURL: p.Authorization, TokenURL: p.Token, AuthStyle: style},
 	}
 }
@@ -102,10 +102,10 @@ func (l *oidcClient) config(p *provider) *oauth2.Config {
 // scopes returns the scopes that the issuer is asked for, unless the config names them. Without offline_access most issuers
 // give no refresh token, or one that ends with the user's session in the browser. The scope offline_access is left out if the
 // issuer does not list it, as the issuer may then refuse it.
-func (l *oidcClient) scopes(p *provider) []string {
+func (c *oidcClient) scopes(p *provider) []string {
 	switch {
-	case l.o.Scopes != nil:
-		return l.o.Scopes
+	case c.o.Scopes != nil:
+		return c.o.Scopes
 	case slices.Contains(p.Scopes, "offline_access"):
 		return []string{"openid", "profile", "email", "offline_access"}
 	}
@@ -117,8 +117,8 @@ func (l *oidcClient) scopes(p *provider) []string {
 const google = "https://accounts.google.com"
 
 // asking returns the additional parameters of an authorization request that only this issuer needs; empty for most issuers.
-func (l *oidcClient) asking() (more []oauth2.AuthCodeOption) {
-	if l.o.Issuer == google {
+func (c *oidcClient) asking() (more []oauth2.AuthCodeOption) {
+	if c.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	return more
@@ -210,13 +210,13 @@ type refusedError struct{ subject, why string }
 func (e *refusedError) Error() string { return e.why }
 
 // finish exchanges the issuer's code for tokens, and returns the tokens and the user that the ID token names.
-func (l *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
-	p, err := l.provider(ctx)
+func (c *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
+	p, err := c.provider(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	// RFC 9207, section 2.4: codes from another issuer must be refused.
-	if iss := query["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != l.o.Issuer || len(iss) == 0 && p.SendsIssuer {
+	if iss := query["iss"]; len(iss) > 1 || len(iss) == 1 && iss[0] != c.o.Issuer || len(iss) == 0 && p.SendsIssuer {
 		return nil, nil, errors.New("the callback comes from another issuer")
 	}
 	if query.Has("error") {
@@ -226,13 +226,13 @@ func (l *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLog
 		return nil, nil, fmt.Errorf("the issuer answers %s: %s",
 			sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
 	}
-	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
-	token, err := l.config(p).Exchange(web, query.Get("code"), oauth2.VerifierOption(b.Verifier))
+	web := context.WithValue(ctx, oauth2.HTTPClient, c.web)
+	token, err := c.config(p).Exchange(web, query.Get("code"), oauth2.VerifierOption(b.Verifier))
 	if err != nil {
 		return nil, nil, fmt.Errorf("exchanging the code of the issuer: %w", plainRetrieve(err))
 	}
 	raw, _ := token.Extra("id_token").(string)
-	claims, err := l.verify(ctx, raw)
+	claims, err := c.verify(ctx, raw)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the ID token: %w", err)
 	}
@@ -244,22 +244,22 @@ func (l *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLog
 	got.Session, _ = claims["sid"].(string)
 	if p.UserInfo != "" {
 		// If the userinfo endpoint fails, the login continues without the claims from there; Allow may then refuse the user.
-		err := l.addUserInfo(ctx, p, token.AccessToken, claims)
+		err := c.addUserInfo(ctx, p, token.AccessToken, claims)
 		if got.Info = err == nil; err != nil {
-			l.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
+			c.o.Log.Warn("cannot read UserInfo; only the claims of the ID token are used", "error", err)
 		}
 	}
 	if got.Refresh == "" {
-		l.withoutRefresh(got, token)
+		c.withoutRefresh(got, token)
 	}
-	who, err := l.user(claims)
+	who, err := c.user(claims)
 	return got, who, err
 }
 
 // withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the
 // login lasts as long as the issuer's access token (an hour if the issuer does not say how long that is), with which that
 // endpoint can be asked again. Otherwise the login lasts as long as an access token of mcpx.
-func (l *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
+func (c *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 	until := deadline(accessTime)
 	if got.Info {
 		got.Access = token.AccessToken
@@ -268,11 +268,11 @@ func (l *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 		}
 	}
 	got.AccessUntil = until
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.warned {
-		l.warned = true
-		l.o.Log.Warn("the issuer gives no refresh token, so users have to log in again soon: allow mcpx refresh tokens there, and if "+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.warned {
+		c.warned = true
+		c.o.Log.Warn("the issuer gives no refresh token, so users have to log in again soon: allow mcpx refresh tokens there, and if "+
 			"auth.front.scopes is set, add offline_access", "logins_last", time.Until(time.Unix(until, 0)).Round(time.Second).String())
 	}
 }
@@ -280,15 +280,15 @@ func (l *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 // again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now. The error
 // is a *refusedError if the user may not stay logged in. After any other error, mcpx does not know whether the user may. Even after an
 // error, the caller must store the *issued, because it may contain a new refresh token that replaces the earlier one.
-func (l *oidcClient) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
+func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
 	next := *previous
-	p, err := l.provider(ctx)
+	p, err := c.provider(ctx)
 	if err != nil {
 		return &next, nil, err
 	}
 	access, claims := previous.Access, jwt.MapClaims{}
 	if previous.Refresh != "" {
-		if access, claims, err = l.refresh(ctx, p, &next, who); err != nil {
+		if access, claims, err = c.refresh(ctx, p, &next, who); err != nil {
 			return &next, nil, err
 		}
 	}
@@ -296,7 +296,7 @@ func (l *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 		if claims["sub"] == nil {
 			claims["sub"] = who.Subject
 		}
-		switch err := l.addUserInfo(ctx, p, access, claims); {
+		switch err := c.addUserInfo(ctx, p, access, claims); {
 		case err != nil && previous.Refresh == "" && refusedBy(err):
 			return &next, nil, &refusedError{who.Subject, "the issuer does not know the login any more"}
 		case err != nil: // a user without the groups of UserInfo would lose rights or the login
@@ -305,7 +305,7 @@ func (l *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 	}
 	switch {
 	case claims["sub"] != nil:
-		now, err := l.user(claims)
+		now, err := c.user(claims)
 		return &next, now, err
 	case previous.Refresh == "":
 		return &next, nil, &refusedError{who.Subject, "the issuer gives nothing to renew the login with"}
@@ -315,13 +315,13 @@ func (l *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 
 // refresh uses the issuer's refresh token, and puts the new tokens into record. claims are the claims of the new ID token; they
 // are empty if the issuer sends no ID token.
-func (l *oidcClient) refresh(
+func (c *oidcClient) refresh(
 	ctx context.Context, p *provider, record *issued, who *user,
 ) (access string, claims jwt.MapClaims, err error) {
-	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
-	token, err := l.config(p).TokenSource(web, &oauth2.Token{RefreshToken: record.Refresh}).Token()
+	web := context.WithValue(ctx, oauth2.HTTPClient, c.web)
+	token, err := c.config(p).TokenSource(web, &oauth2.Token{RefreshToken: record.Refresh}).Token()
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(refusals, r.ErrorCode) {
-		l.o.Log.Info("the issuer does not renew a login", "subject", who.Subject, "answer", plainRetrieve(err))
+		c.o.Log.Info("the issuer does not renew a login", "subject", who.Subject, "answer", plainRetrieve(err))
 		return "", nil, &refusedError{who.Subject, "the issuer does not renew the login"}
 	}
 	if err != nil {
@@ -333,7 +333,7 @@ func (l *oidcClient) refresh(
 	if raw == "" {
 		return token.AccessToken, jwt.MapClaims{}, nil
 	}
-	if claims, err = l.verify(ctx, raw); err != nil {
+	if claims, err = c.verify(ctx, raw); err != nil {
 		return "", nil, fmt.Errorf("the ID token: %w", err)
 	}
 	if claims["sub"] != who.Subject {
@@ -365,9 +365,9 @@ func plainRetrieve(err error) error {
 }
 
 // verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7), except its nonce.
-func (l *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
+func (c *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
-	_, err := l.keys.Parse(ctx, raw, claims, jwt.WithAudience(l.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
+	_, err := c.keys.Parse(ctx, raw, claims, jwt.WithAudience(c.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
 	audience, _ := claims.GetAudience()
 	azp, named := claims["azp"]
 	switch {
@@ -375,16 +375,16 @@ func (l *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, err
 		return nil, err
 	case claims["events"] != nil:
 		return nil, errors.New("it is a logout token")
-	case named && azp != l.o.ClientID || !named && len(audience) > 1:
+	case named && azp != c.o.ClientID || !named && len(audience) > 1:
 		return nil, errors.New("issued to another client")
 	}
 	return claims, nil
 }
 
 // addUserInfo adds the claims that only the userinfo endpoint returns. It never replaces a claim.
-func (l *oidcClient) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
+func (c *oidcClient) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
 	more := map[string]any{}
-	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil {
+	if err := netguard.Get(ctx, c.web, p.UserInfo, token, &more); err != nil {
 		return err
 	}
 	if more["sub"] != claims["sub"] {
@@ -420,7 +420,7 @@ type user struct {
 
 // user makes a user from claims. The error is a *refusedError if Allow does not permit this user, or if the user has no valid
 // name (principal_claim) or too many groups. If the claims have no subject, it is another error.
-func (l *oidcClient) user(claims jwt.MapClaims) (*user, error) {
+func (c *oidcClient) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)
 		return value
@@ -434,13 +434,13 @@ func (l *oidcClient) user(claims jwt.MapClaims) (*user, error) {
 	if who.Verified, said = identity.Verified(value); said && !who.Verified {
 		who.Email = ""
 	}
-	naming := identity.Naming{Principal: l.o.PrincipalClaim, Display: l.o.DisplayClaim, Unverified: l.o.Allow.UnverifiedEmails}
+	naming := identity.Naming{Principal: c.o.PrincipalClaim, Display: c.o.DisplayClaim, Unverified: c.o.Allow.UnverifiedEmails}
 	var unnamed error
 	if who.Called, unnamed = naming.Value(value); who.Called != "" {
-		who.Claim = l.o.PrincipalClaim
+		who.Claim = c.o.PrincipalClaim
 	}
 	who.Display = naming.Shown(value)
-	switch groups := claims[l.o.GroupsClaim].(type) {
+	switch groups := claims[c.o.GroupsClaim].(type) {
 	case string:
 		who.Groups = []string{groups}
 	case []any:
@@ -459,7 +459,7 @@ func (l *oidcClient) user(claims jwt.MapClaims) (*user, error) {
 	case len(size) > maxUser:
 		why := fmt.Sprintf("the issuer sends too many groups (%d): configure it to send only the ones that mcpx needs", len(who.Groups))
 		return nil, &refusedError{who.Subject, why}
-	case !allows(&l.o.Allow, who):
+	case !allows(&c.o.Allow, who):
 		return nil, &refusedError{who.Subject, "this account may not use this mcpx"}
 	}
 	return who, nil
