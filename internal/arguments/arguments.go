@@ -52,7 +52,7 @@ type Notes struct {
 // the object must not be nested too deeply. All errors are [*ValidationError].
 //
 // Arguments that already fit need one pass over their bytes. Other arguments are first repaired (strings that contain JSON
-// become this JSON), then validated by the JSON Schema library. If they still do not fit, but their meaning is clear, they are
+// become this JSON), then validated against the whole schema. If they still do not fit, but their meaning is clear, they are
 // changed to fit (see mend).
 func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	object, err := unpack(raw)
@@ -95,7 +95,7 @@ func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage
 	}
 	notes.Unknown = c.unknown(object)
 	if failure != nil {
-		return nil, Notes{}, violations(failure, c.schema, value, notes.Unknown)
+		return nil, Notes{}, violations(failure, value, notes.Unknown)
 	}
 	return object, notes, nil
 }

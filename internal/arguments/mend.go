@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-
 	"mcpx/internal/base/wire"
 )
 
@@ -27,8 +24,8 @@ const maxMends = 4
 // parameter value is the decoded object, and failure is the error of its validation. mend returns the object to use, and the
 // error that remains, or nil.
 func (c *compiled) mend(
-	object json.RawMessage, value any, failure *jsonschema.ValidationError,
-) (json.RawMessage, Notes, *jsonschema.ValidationError) {
+	object json.RawMessage, value any, failure *fault,
+) (json.RawMessage, Notes, *fault) {
 	m := mender{root: value, fixed: make(map[string]bool)}
 	m.strings(failure)
 	edits, _ := m.edits(failure)
@@ -68,13 +65,13 @@ func notes(edits []edit) Notes {
 }
 
 // missed collects the places of missing properties from an error and its causes, as JSON pointers.
-func missed(e *jsonschema.ValidationError, places map[string]bool) {
-	if k, ok := e.ErrorKind.(*kind.Required); ok {
-		for _, name := range k.Missing {
-			places[pointer(member(e.InstanceLocation, name))] = true
+func missed(f *fault, places map[string]bool) {
+	if f.keyword == "required" {
+		for _, name := range f.names {
+			places[pointer(member(f.at, name))] = true
 		}
 	}
-	for _, cause := range e.Causes {
+	for _, cause := range f.causes {
 		missed(cause, places)
 	}
 }
@@ -88,31 +85,33 @@ type mender struct {
 	steps int
 }
 
-// strings fills the field fixed from the error e. If a string violates a keyword other than type, such as pattern, then the schema
+// strings fills the field fixed from a fault. If a string violates a keyword other than type, such as pattern, then the schema
 // allows some other string at the same place, so the field gets this place.
-func (m *mender) strings(e *jsonschema.ValidationError) {
+func (m *mender) strings(f *fault) {
 	if m.steps++; m.steps > maxLeaves {
 		return
 	}
-	for _, cause := range e.Causes {
+	for _, cause := range f.causes {
 		m.strings(cause)
 	}
-	if len(e.Causes) > 0 {
+	if len(f.causes) > 0 || f.keyword == "type" {
 		return
 	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.Type:
+	if only := f.literals(); only != nil && !slices.ContainsFunc(only, isString) {
 		return
-	case *kind.Enum:
-		if !slices.ContainsFunc(k.Want, isString) {
-			return
-		}
-	case *kind.Const:
-		if !isString(k.Want) {
-			return
-		}
 	}
-	m.fixed[pointer(e.InstanceLocation)] = true
+	m.fixed[pointer(f.at)] = true
+}
+
+// literals returns the values that would fit, if the fault is that the value is none of them.
+func (f *fault) literals() []any {
+	switch f.keyword {
+	case "enum":
+		return f.schema.enum.values
+	case "const":
+		return f.schema.constant.values
+	}
+	return nil
 }
 
 func isString(value any) bool {
@@ -120,29 +119,26 @@ func isString(value any) bool {
 	return ok
 }
 
-// edits returns changes that correct the error e. The result whole reports whether these changes correct the error completely. If
-// the schema has alternatives (anyOf or oneOf), edits returns the changes for the first alternative whose errors can all be
+// edits returns changes that correct a fault. The result whole reports whether these changes correct the fault completely. If
+// the schema has alternatives (anyOf or oneOf), edits returns the changes for the first alternative whose faults can all be
 // corrected.
-func (m *mender) edits(e *jsonschema.ValidationError) (found []edit, whole bool) {
+func (m *mender) edits(f *fault) (found []edit, whole bool) {
 	if m.steps++; m.steps > 2*maxLeaves {
 		return nil, false
 	}
-	if len(e.Causes) == 0 {
-		one := m.edit(e)
+	if len(f.causes) == 0 {
+		one := m.edit(f)
 		if one == nil {
 			return nil, false
 		}
 		return []edit{*one}, true
 	}
-	either := false
-	switch e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf:
-		either = true
-	case *kind.PropertyNames, *kind.Contains, *kind.Not:
+	either := f.keyword == "anyOf" || f.keyword == "oneOf"
+	if f.keyword == "propertyNames" || f.keyword == "minContains" {
 		return nil, false
 	}
 	whole = !either
-	for _, cause := range e.Causes {
+	for _, cause := range f.causes {
 		some, all := m.edits(cause)
 		if either && all {
 			return some, true
@@ -164,9 +160,9 @@ func merged(first, second []edit) []edit {
 	return first
 }
 
-// edit returns the edit that corrects e, the error of one value, or nil if there is none.
-func (m *mender) edit(e *jsonschema.ValidationError) *edit {
-	place := e.InstanceLocation
+// edit returns the edit that corrects a fault without causes, or nil if there is none.
+func (m *mender) edit(f *fault) *edit {
+	place := f.at
 	value, found := at(m.root, place)
 	if value == nil && found && len(place) > 0 {
 		parent, _ := at(m.root, place[:len(place)-1])
@@ -178,18 +174,10 @@ func (m *mender) edit(e *jsonschema.ValidationError) *edit {
 	if !ok || m.fixed[pointer(place)] {
 		return nil
 	}
-	var allowed kinds
-	var only []any
-	switch k := e.ErrorKind.(type) {
-	case *kind.Type:
-		for _, name := range k.Want {
-			allowed |= kindNames[name]
-		}
-	case *kind.Enum:
-		allowed, only = anyKind, k.Want
-	case *kind.Const:
-		allowed, only = anyKind, []any{k.Want}
-	default:
+	allowed, only := kinds(anyKind), f.literals()
+	if f.keyword == "type" {
+		allowed = f.schema.kinds
+	} else if only == nil {
 		return nil
 	}
 	number := isNumber(text) && (allowed&kindFraction != 0 || allowed&kindInteger != 0 && !strings.Contains(text, "."))

@@ -3,13 +3,12 @@ package arguments
 import (
 	"math"
 	"math/big"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"slices"
 )
 
 // quick is a fast form of a schema that has only common keywords: types, properties, required, enumerations of strings, bounds and
 // lengths, items, anyOf, allOf and references. With it, raw JSON is checked in one pass. If that does not show that a value
-// fits, the JSON Schema library decides. Fuzz tests compare the two.
+// fits, the evaluation of the whole schema decides. Fuzz tests compare the two.
 //
 // A value that fits a quick form contains no string that begins like JSON, so [repair] would not change the value.
 type quick struct {
@@ -21,10 +20,9 @@ type quick struct {
 	bounded          bool
 	minimum, maximum int64
 	floor, ceiling   float64
-	minLength        int // of strings, in characters; 0 means any length
-	maxLength        int // of strings, in characters; -1 means any length
-	minItems         int
-	maxItems         int    // -1 means any number of items
+	nullable         bool   // null fits, whatever the other fields say
+	length           span   // of strings, in characters
+	itemCount        span   // of arrays
 	items            *quick // nil means that all values fit
 	properties       map[string]property
 	required         uint64   // the bits of the required properties
@@ -41,102 +39,71 @@ type property struct {
 }
 
 // quickly makes the quick form of a compiled schema.
-func quickly(schema *jsonschema.Schema) *quick {
-	return (&quickener{made: make(map[*jsonschema.Schema]*quick)}).of(schema)
+func quickly(s *schema) *quick {
+	return (&quickener{made: make(map[*schema]*quick)}).of(s)
 }
 
 // quickener makes quick forms. It remembers those that it has made, since schemas can refer to themselves.
-type quickener struct{ made map[*jsonschema.Schema]*quick }
+type quickener struct{ made map[*schema]*quick }
 
 var (
 	// anything is the quick form of an empty schema, which allows all values.
-	anything = quick{kinds: anyKind, maxLength: -1, maxItems: -1}
-	// nothing is the quick form of a schema that only the JSON Schema library can check. The form allows no value, so the library
+	anything = quick{kinds: anyKind, length: anyCount, itemCount: anyCount}
+	// nothing is the quick form of a schema that has other keywords. The form allows no value, so the long way
 	// is asked about each value.
 	nothing quick
 )
 
-func (b *quickener) of(s *jsonschema.Schema) *quick {
+func (b *quickener) of(s *schema) *quick {
 	switch {
-	case s.Bool != nil && *s.Bool:
+	case s.boolean != nil && *s.boolean:
 		return &anything
-	case !isPlain(s):
+	case !s.isPlain():
 		return &nothing
 	case b.made[s] != nil:
 		return b.made[s]
 	}
-	q := &quick{kinds: anyKind, maxLength: -1, maxItems: -1}
+	q := &quick{kinds: s.kinds, nullable: s.nullable, length: s.length, itemCount: s.itemCount}
 	b.made[s] = q
-	if s.Types != nil && !s.Types.IsEmpty() {
-		q.kinds = 0
-		for _, name := range s.Types.ToStrings() {
-			q.kinds |= kindNames[name]
-		}
-	}
 	if !q.enumeration(s) || !q.bounds(s) || !b.object(q, s) {
 		*q = nothing
 		return q
 	}
-	if s.MinLength != nil {
-		q.minLength = *s.MinLength
+	if s.items != nil {
+		q.items = b.of(s.items)
 	}
-	if s.MaxLength != nil {
-		q.maxLength = *s.MaxLength
-	}
-	if s.MinItems != nil {
-		q.minItems = *s.MinItems
-	}
-	if s.MaxItems != nil {
-		q.maxItems = *s.MaxItems
-	}
-	if items, ok := s.Items.(*jsonschema.Schema); ok {
-		q.items = b.of(items)
-	} else if s.Items2020 != nil {
-		q.items = b.of(s.Items2020)
-	}
-	if s.Ref != nil {
-		q.all = append(q.all, b.of(s.Ref))
-	}
-	for _, part := range s.AllOf {
+	for _, part := range slices.Concat(s.refs, s.allOf) {
 		q.all = append(q.all, b.of(part))
 	}
-	for _, part := range s.AnyOf {
+	for _, part := range s.anyOf {
 		q.any = append(q.any, b.of(part))
 	}
 	return q
 }
 
-// isPlain reports whether quick knows all keywords of a schema. Keywords that the draft of the schema ignores do not matter: the
-// library has removed them.
-func isPlain(s *jsonschema.Schema) bool {
-	_, itemList := s.Items.([]*jsonschema.Schema)
-	unknown := s.Bool != nil || s.RecursiveRef != nil || s.DynamicRef != nil ||
-		s.Not != nil || len(s.OneOf) > 0 || s.If != nil || s.Then != nil || s.Else != nil ||
-		s.MaxProperties != nil || s.MinProperties != nil || s.PropertyNames != nil || len(s.PatternProperties) > 0 ||
-		len(s.Dependencies) > 0 || len(s.DependentRequired) > 0 || len(s.DependentSchemas) > 0 ||
-		s.UniqueItems || s.Contains != nil || s.MinContains != nil || s.MaxContains != nil || itemList ||
-		s.AdditionalItems != nil || len(s.PrefixItems) > 0 || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil ||
-		s.Pattern != nil || s.Format != nil || s.ContentEncoding != nil || s.ContentMediaType != nil ||
-		s.ContentSchema != nil || s.MultipleOf != nil || len(s.Extensions) > 0
+// isPlain reports whether quick knows all keywords of a schema.
+func (s *schema) isPlain() bool {
+	unknown := s.boolean != nil || s.not != nil || len(s.oneOf) > 0 || s.condition != nil || s.propertyCount != anyCount ||
+		s.propertyNames != nil || len(s.patterns) > 0 || len(s.neededBy) > 0 || len(s.dependents) > 0 || s.uniqueItems ||
+		s.contains != nil || len(s.prefixItems) > 0 || s.otherItems != nil || s.otherProperties != nil || s.pattern != nil ||
+		s.multipleOf != nil
 	return !unknown
 }
 
-// enumeration reads the strings of enum and const; other values are checked by the library. It returns false if
+// enumeration reads the strings of enum and const; other values are checked the long way. It returns false if
 // quick cannot be used at all.
-func (q *quick) enumeration(s *jsonschema.Schema) bool {
-	var values []any
+func (q *quick) enumeration(s *schema) bool {
+	allowed := s.enum
 	switch {
-	case s.Const != nil && s.Enum != nil:
+	case s.constant != nil && s.enum != nil:
 		return false
-	case s.Const != nil:
-		values = []any{*s.Const}
-	case s.Enum != nil:
-		values = s.Enum.Values
-	default:
+	case s.constant != nil:
+		allowed = s.constant
+	case s.enum == nil:
 		return true
 	}
-	q.literals = make(map[string]bool, len(values))
-	for _, value := range values {
+	q.literals = make(map[string]bool, len(allowed.values))
+	for _, value := range allowed.values {
 		if text, ok := value.(string); ok {
 			q.literals[text] = true
 		}
@@ -147,13 +114,13 @@ func (q *quick) enumeration(s *jsonschema.Schema) bool {
 
 // bounds reads the bounds of numbers if they are whole. For whole numbers, an exclusive bound is replaced by the
 // next number. Fractions must lie strictly inside the bounds, whether these are exclusive or not.
-func (q *quick) bounds(s *jsonschema.Schema) bool {
+func (q *quick) bounds(s *schema) bool {
 	q.minimum, q.maximum = math.MinInt64, math.MaxInt64
 	q.floor, q.ceiling = math.Inf(-1), math.Inf(1)
-	lower, lowerOK := wholeBound(s.Minimum)
-	over, overOK := wholeBound(s.ExclusiveMinimum)
-	upper, upperOK := wholeBound(s.Maximum)
-	under, underOK := wholeBound(s.ExclusiveMaximum)
+	lower, lowerOK := wholeBound(s.minimum)
+	over, overOK := wholeBound(s.above)
+	upper, upperOK := wholeBound(s.maximum)
+	under, underOK := wholeBound(s.below)
 	if lower != nil {
 		q.minimum, q.floor = *lower, float64(*lower)
 	}
@@ -184,27 +151,29 @@ func wholeBound(bound *big.Rat) (n *int64, ok bool) {
 }
 
 // object reads the keywords for the members of objects. It returns false if quick cannot be used at all.
-func (b *quickener) object(q *quick, s *jsonschema.Schema) bool {
-	switch additional := s.AdditionalProperties.(type) {
-	case bool:
-		q.closed = !additional
-	case *jsonschema.Schema:
-		q.additional = b.of(additional)
+func (b *quickener) object(q *quick, s *schema) bool {
+	switch {
+	case s.additional == nil:
+	case s.additional.isFalse():
+		q.closed = true
+	default:
+		q.additional = b.of(s.additional)
 	}
-	if len(s.Properties)+len(s.Required) == 0 {
+	required := slices.DeleteFunc(slices.Clone(s.required), func(name string) bool { return s.properties[name].optional() })
+	if len(s.properties)+len(required) == 0 {
 		return true
 	}
-	if len(s.Required) > 64 {
+	if len(required) > 64 {
 		return false
 	}
-	q.properties = make(map[string]property, len(s.Properties))
-	for name, sub := range s.Properties {
+	q.properties = make(map[string]property, len(s.properties))
+	for name, sub := range s.properties {
 		q.properties[name] = property{value: b.of(sub)}
 	}
-	for i, name := range s.Required {
+	for i, name := range required {
 		p, ok := q.properties[name]
 		if !ok && (q.closed || q.additional != nil) {
-			return false // this name is declared only by additionalProperties, so the library must decide
+			return false // this name is declared only by additionalProperties, so the long way must decide
 		}
 		p.bit |= 1 << i
 		q.required |= 1 << i

@@ -60,7 +60,10 @@ func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
 	case 'f':
 		end, ok = r.word(i, "false"), q.kinds&kindBoolean != 0
 	case 'n':
-		end, ok = r.word(i, "null"), q.kinds&kindNull != 0
+		if end = r.word(i, "null"); q.nullable && end > 0 {
+			return end, true
+		}
+		ok = q.kinds&kindNull != 0
 	default:
 		end, ok = r.number(q, i)
 	}
@@ -105,7 +108,7 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 		key := r.raw[i+1 : keyEnd-1]
 		p, known := q.properties[string(key)]
 		if !known {
-			// Different keys with invalid UTF-8 decode to the same key, so the library may see one member where there are two.
+			// Different keys with invalid UTF-8 decode to the same key, so the long way may see one member where there are two.
 			notASCII := func(c rune) bool { return c >= utf8.RuneSelf }
 			if q.closed || bytes.IndexFunc(key, notASCII) >= 0 {
 				return 0, false
@@ -136,7 +139,7 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 
 func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 	if i = r.space(i + 1); i < len(r.raw) && r.raw[i] == ']' {
-		return i + 1, q.minItems <= 0
+		return i + 1, q.itemCount.least == 0
 	}
 	for n := 1; ; n++ {
 		if i, ok = r.value(q.items, i, depth+1); !ok {
@@ -149,7 +152,7 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 		case ',':
 			i = r.space(i + 1)
 		case ']':
-			return i + 1, n >= q.minItems && (q.maxItems < 0 || n <= q.maxItems)
+			return i + 1, n >= q.itemCount.least && n <= q.itemCount.most
 		default:
 			return 0, false
 		}
@@ -176,7 +179,7 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	if q.literals != nil {
 		return end, simple && q.literals[string(inner)]
 	}
-	if q.minLength <= 0 && q.maxLength < 0 {
+	if q.length == anyCount {
 		return end, true
 	}
 	most := utf8.RuneCount(inner)
@@ -184,7 +187,7 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 	if !simple {
 		least = (len(inner) + maxEscape - 1) / maxEscape
 	}
-	return end, least >= q.minLength && (q.maxLength < 0 || most <= q.maxLength)
+	return end, least >= q.length.least && most <= q.length.most
 }
 
 // quoted reads a JSON string. The result simple reports whether the string has no escapes.

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const shopSchema = `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
@@ -20,8 +18,8 @@ const shopSchema = `{"$schema":"http://json-schema.org/draft-07/schema#","type":
 	"definitions":{"place":{"type":"object","properties":{"city":{"type":"string"},"in":{"$ref":"#/definitions/place"}},"required":["city"]}},
 	"required":["query"],"additionalProperties":false}`
 
-// TestQuick: one pass accepts what ordinary calls send. If a value does not certainly fit, the library decides,
-// even if the library then accepts it.
+// TestQuick: one pass accepts what ordinary calls send. If a value does not certainly fit, the long way decides,
+// even if that then accepts it.
 func TestQuick(t *testing.T) {
 	const yes, no = true, false
 	tests := []struct {
@@ -36,7 +34,7 @@ func TestQuick(t *testing.T) {
 		{"too large", shopSchema, `{"query":"x","limit":101}`, no},
 		{"an excluded bound", shopSchema, `{"query":"x","price":0}`, no},
 		{"an excluded bound with a point", shopSchema, `{"query":"x","price":0.0}`, no},
-		{"1.0 is left to the library", shopSchema, `{"query":"x","limit":1.0}`, no},
+		{"1.0 is left to the long way", shopSchema, `{"query":"x","limit":1.0}`, no},
 		{"so is an exponent", shopSchema, `{"query":"x","limit":1e1}`, no},
 		{"not of the enum", shopSchema, `{"query":"x","order":"up"}`, no},
 		{"not the const", shopSchema, `{"query":"x","kind":"table"}`, no},
@@ -84,7 +82,7 @@ func TestQuick(t *testing.T) {
 }
 
 // agree compares the quick check with the slow way: if the quick check says that arguments fit, they are valid
-// JSON, repair does not change them, and the library finds no violation.
+// JSON, repair does not change them, and the long way finds no violation.
 func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 	t.Helper()
 	object, err := unpack(json.RawMessage(arguments))
@@ -103,12 +101,8 @@ func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 	if m := measure(object); m.depth > maxDepth || m.digits > maxDigits {
 		t.Fatalf("%q fits %s with %+v", object, schema, m)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.schema.Validate(value); err != nil {
-		t.Fatalf("%q fits %s, and the library says %v", object, schema, err)
+	if _, failure := c.validate(object); failure != nil {
+		t.Fatalf("%q fits %s, and the long way says %+v", object, schema, failure)
 	}
 	return true
 }
@@ -176,7 +170,7 @@ func FuzzQuick(f *testing.F) {
 	})
 }
 
-// FuzzQuick_Values compares the quick check with the library, for any value and one schema that has most keywords that quick
+// FuzzQuick_Values compares the quick check with the long way, for any value and one schema that has most keywords that quick
 // knows.
 func FuzzQuick_Values(f *testing.F) {
 	f.Add(`{"query":"x","limit":10,"order":"asc","tags":["a"],"price":0.25,"page":2,"where":{"city":"a","in":{"city":"b"}},"kind":"chair"}`)
@@ -186,7 +180,7 @@ func FuzzQuick_Values(f *testing.F) {
 	f.Fuzz(func(t *testing.T, arguments string) { agree(t, c, schema, arguments) })
 }
 
-// BenchmarkRead measures reading the arguments of a call: with the quick check alone, and with the library, which a schema with
+// BenchmarkRead measures reading the arguments of a call: with the quick check alone, and the long way, which a schema with
 // a pattern requires.
 func BenchmarkRead(b *testing.B) {
 	arguments := json.RawMessage(`{"query":"blue chairs","limit":10,"order":"asc","tags":["garden","sale"]}`)

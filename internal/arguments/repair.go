@@ -112,7 +112,11 @@ func (r *repairer) follow(schema any) any {
 		if !ok {
 			return schema
 		}
-		if schema, ok = resolve(r.root, ref); !ok {
+		steps, ok := referenceSteps(ref)
+		if !ok {
+			return nil
+		}
+		if schema, ok = at(r.root, steps); !ok {
 			return nil
 		}
 	}
@@ -129,7 +133,7 @@ func (r *repairer) properties(schema any, depth int) map[string]any {
 	all := make(map[string]any)
 	own, _ := s["properties"].(map[string]any)
 	maps.Copy(all, own)
-	for _, keyword := range appliedLists {
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		parts, _ := s[keyword].([]any)
 		for _, part := range parts {
 			for name, sub := range r.properties(part, depth+1) {

@@ -3,27 +3,20 @@ package arguments
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/dlclark/regexp2"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const (
 	maxDepth        = 128 // levels of nesting in the arguments
-	maxDigits       = 64  // digits of a number; longer numbers make validation quadratic or panic
+	maxDigits       = 64  // digits of a number; longer numbers would make validation quadratic
 	maxSchemaBytes  = 2 << 20
 	maxSchemas      = 4000
 	maxSchemasBytes = 32 << 20 // bytes of the schemas' texts; compiled schemas take several times as much
-	regexpTimeLimit = 50 * time.Millisecond
 )
 
-// Schemas compiles schemas, and keeps the compiled ones for the next calls. If a schema cannot be compiled, or might take too
-// long to evaluate, all arguments are accepted, and only the server checks them. The zero value is ready for use, and safe for
+// Schemas compiles schemas, and keeps the compiled ones for the next calls. If a schema cannot be compiled, or takes too long to
+// evaluate, all arguments are accepted, and only the server checks them. The zero value is ready for use, and safe for
 // concurrent use.
 type Schemas struct {
 	mu    sync.Mutex
@@ -34,9 +27,8 @@ type Schemas struct {
 // compiled is a schema with what the check of arguments needs; once guards the compilation.
 type compiled struct {
 	once   sync.Once
-	schema *jsonschema.Schema // nil if arguments cannot be checked against the schema
-	cost   cost
-	quick  *quick // nil if there is no quick form
+	schema *schema // nil if arguments cannot be checked against the schema
+	quick  *quick  // nil if there is no quick form
 }
 
 // compiled returns the compiled form of a schema, which it compiles at the first use. An empty or too long schema is not
@@ -47,7 +39,7 @@ func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	}
 	c := s.slot(raw)
 	c.once.Do(func() {
-		if c.schema, c.cost = compile(raw); c.schema != nil {
+		if c.schema = compile(raw); c.schema != nil {
 			c.quick = quickly(c.schema)
 		}
 	})
@@ -71,87 +63,16 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	return c
 }
 
-// checks reports whether an object of these sizes can be validated in time.
-func (c *compiled) checks(m measured) bool {
-	return c.schema != nil && m.digits <= maxDigits && c.cost.allows(m.depth, m.values)
-}
+// checks reports whether an object of these sizes can be validated.
+func (c *compiled) checks(m measured) bool { return c.schema != nil && m.digits <= maxDigits }
 
-// validate returns the decoded object, and an error if it does not fit. If the library panics, as it does on some numbers and
-// schemas, validate returns no error, so only the server checks the object.
-func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonschema.ValidationError) {
-	defer func() {
-		if recover() != nil {
-			failure = nil
-		}
-	}()
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
+// validate returns the decoded object, and why it does not fit the schema, or nil.
+func (c *compiled) validate(object json.RawMessage) (value any, failure *fault) {
+	value, err := decode(object)
 	if err != nil {
 		return nil, nil // cannot happen, as Read has checked that object is valid JSON
 	}
-	failure, _ = c.schema.Validate(value).(*jsonschema.ValidationError)
-	return value, failure
-}
-
-// compile compiles a schema. It returns nil if the schema cannot be compiled, or must not be evaluated because that might take
-// too long.
-func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
-	defer func() {
-		if recover() != nil {
-			schema = nil
-		}
-	}()
-	if m := measure(raw); m.depth > maxDepth || m.digits > maxDigits {
-		return nil, cost{}
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, cost{}
-	}
-	estimated = estimate(doc)
-	if estimated.unbounded {
-		return nil, cost{}
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(refuseAll{})
-	compiler.UseRegexpEngine(compileRegexp)
-	compiler.AssertFormat() // in all drafts, so that relax finds each format
-	const name = "mem:///tool.json"
-	if compiler.AddResource(name, doc) != nil {
-		return nil, cost{}
-	}
-	if schema, err = compiler.Compile(name); err != nil {
-		return nil, cost{}
-	}
-	relax(schema, doc)
-	return schema, estimated
-}
-
-// refuseAll is the loader for schemas to which a schema refers. It refuses them all; the default loader would read local files.
-type refuseAll struct{}
-
-// Load implements jsonschema.URLLoader.
-func (refuseAll) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not loaded", url) }
-
-// compileRegexp compiles a pattern with Go's engine, which needs linear time. If Go's engine does not support the pattern,
-// compileRegexp uses an ECMAScript engine with a time limit.
-func compileRegexp(pattern string) (jsonschema.Regexp, error) {
-	if re, err := regexp.Compile(pattern); err == nil {
-		return re, nil
-	}
-	re, err := regexp2.Compile(pattern, regexp2.ECMAScript|regexp2.Unicode)
-	if err != nil {
-		return nil, err
-	}
-	re.MatchTimeout = regexpTimeLimit
-	return ecmaRegexp{re}, nil
-}
-
-type ecmaRegexp struct{ *regexp2.Regexp }
-
-// MatchString reports whether the pattern matches. It also returns true if the time limit ends the search.
-func (r ecmaRegexp) MatchString(s string) bool {
-	ok, err := r.Regexp.MatchString(s)
-	return ok || err != nil
+	return value, c.schema.validate(value)
 }
 
 // measured contains those sizes of a JSON value that determine how long its validation takes.

@@ -231,20 +231,17 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 }
 
-// TestCorpusSchemasAreChecked: of the schemas of real servers, at most 1 % cannot be compiled or are rejected by the cost
-// estimate.
+// TestCorpusSchemasAreChecked: of the schemas of real servers, at most 1 % cannot be compiled.
 func TestCorpusSchemasAreChecked(t *testing.T) {
-	total, most := 0, 0
+	total := 0
 	var refused []string
 	for name, input := range corpusSchemas(t) {
 		total++
-		schema, cost := compile(input)
-		most = max(most, cost.size)
-		if schema == nil || !cost.allows(8, 200) {
-			refused = append(refused, fmt.Sprintf("%s (depth %d, size %d)", name, cost.depth(), cost.size))
+		if compile(input) == nil {
+			refused = append(refused, name)
 		}
 	}
-	t.Logf("%d schemas, the largest of size %d, %d not checked: %.20v", total, most, len(refused), refused)
+	t.Logf("%d schemas, %d not checked: %.20v", total, len(refused), refused)
 	if total == 0 || len(refused)*100 > total {
 		t.Errorf("%d of %d schemas are not checked", len(refused), total)
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 )
@@ -36,7 +34,7 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	if c.schema == nil {
 		return nil
 	}
-	d := described{names: make(map[string]bool), seen: make(map[*jsonschema.Schema]bool)}
+	d := described{names: make(map[string]bool), seen: make(map[*schema]bool)}
 	d.add(c.schema)
 	if d.others || len(d.names) == 0 {
 		return nil
@@ -85,40 +83,28 @@ func shown(names []string) []string {
 // described collects the names that a schema, together with its subschemas for the same object, describes.
 type described struct {
 	names   map[string]bool
-	seen    map[*jsonschema.Schema]bool
+	seen    map[*schema]bool
 	welcome bool // additional properties are explicitly allowed
 	others  bool // other properties may have a schema of their own
 }
 
-func (d *described) add(s *jsonschema.Schema) {
+func (d *described) add(s *schema) {
 	if s == nil || d.seen[s] {
 		return
 	}
 	d.seen[s] = true
-	_, schema := s.AdditionalProperties.(*jsonschema.Schema)
-	d.others = d.others || schema || len(s.PatternProperties) > 0 ||
-		s.UnevaluatedProperties != nil && s.UnevaluatedProperties.Bool == nil ||
-		s.RecursiveRef != nil || s.DynamicRef != nil
-	d.welcome = d.welcome || s.AdditionalProperties == true
-	for name := range s.Properties {
+	d.welcome = d.welcome || s.additional != nil && s.additional.boolean != nil && *s.additional.boolean
+	d.others = d.others || s.additional != nil && s.additional.boolean == nil || len(s.patterns) > 0 ||
+		s.otherProperties != nil && s.otherProperties.boolean == nil
+	for name := range s.properties {
 		d.names[name] = true
 	}
-	for _, part := range append(sameValue(s), s.If) {
+	for _, part := range slices.Concat(s.refs, s.allOf, s.anyOf, s.oneOf, []*schema{s.condition, s.then, s.otherwise}) {
 		d.add(part)
 	}
-}
-
-// namesAt returns the names of the properties that a subschema of root describes. location is the URL that the library has
-// given the subschema.
-func namesAt(root *jsonschema.Schema, location string) []string {
-	all := make(schemaSet)
-	all.add(root)
-	for s := range all {
-		if s.Location == location {
-			return slices.Sorted(maps.Keys(s.Properties))
-		}
+	for _, part := range s.dependents {
+		d.add(part)
 	}
-	return nil
 }
 
 // String returns a warning for the model: the tool may ignore the argument.

@@ -9,11 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
@@ -28,12 +23,12 @@ const (
 	maxAllowed                  = 100 // bytes of the shown values of an enum
 )
 
-// violations describes the leaves of a validation error, which are the errors without causes of their own. They are sorted, because
-// the library reports them in no fixed order. violations adds the unknown arguments, since one of them may be the misspelled name
-// of a missing argument.
-func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, unknown []Unknown) *ValidationError {
-	l := leaves{schema: schema, value: value, types: make(map[string]typed), texts: make(map[string][]string)}
-	l.walk(e, nil)
+// violations describes the leaves of a fault, which are the faults without causes of their own. They are sorted, because faults
+// have no fixed order. violations adds the unknown arguments, since one of them may be the misspelled name of a missing argument.
+// value is the decoded arguments.
+func violations(f *fault, value any, unknown []Unknown) *ValidationError {
+	l := leaves{value: value, types: make(map[string]typed), texts: make(map[string][]string)}
+	l.walk(f, nil)
 	for _, u := range unknown {
 		at := []string{u.Name}
 		prefix := place(at) + ": "
@@ -58,8 +53,7 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 
 // leaves collects violations.
 type leaves struct {
-	schema *jsonschema.Schema // the schema of all arguments
-	value  any                // the arguments
+	value any // the arguments
 	// texts maps each violation to its entry in ValidationError.Places.
 	texts map[string][]string
 	// types has the type errors by place, because several errors at one place become one violation.
@@ -102,52 +96,46 @@ func (l *leaves) putTypes() {
 	}
 }
 
-// walk adds the leaves of e. If e is below propertyNames, name is the place of the property whose name is wrong, since the library
-// does not report this place. Otherwise name is nil.
-func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
-	if len(l.texts) >= maxLeaves {
+// walk adds the leaves of f. If f is below propertyNames, name is the place of the property whose name is wrong; otherwise it
+// is nil.
+func (l *leaves) walk(f *fault, name []string) {
+	if len(l.texts) >= maxLeaves || f == unnamed {
 		return
 	}
-	if k, ok := e.ErrorKind.(*kind.PropertyNames); ok {
-		name = member(e.InstanceLocation, k.Property)
+	if f.keyword == "propertyNames" {
+		name = member(f.at, f.detail)
 	}
-	for _, cause := range e.Causes {
+	for _, cause := range f.causes {
 		l.walk(cause, name)
 	}
-	if len(e.Causes) > 0 {
-		return
+	switch {
+	case len(f.causes) > 0:
+	case name != nil:
+		l.put(name, "the name "+f.what())
+	default:
+		l.leaf(f)
 	}
-	if name != nil {
-		l.put(name, "the name "+what(e.ErrorKind))
-		return
-	}
-	if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
-		known := namesAt(l.schema, e.SchemaURL)
-		value, _ := at(l.value, e.InstanceLocation)
-		given, _ := value.(map[string]any) // cannot fail, as the value is an object
-		known = slices.DeleteFunc(known, func(name string) bool { _, ok := given[name]; return ok })
-		for _, name := range k.Properties {
-			l.unknown(member(e.InstanceLocation, sanitize.Line(name, maxUnknownName)), nearest(name, known))
-		}
-		return
-	}
-	l.leaf(e.InstanceLocation, e.ErrorKind)
 }
 
 // leaf adds the violation for one leaf. The place of a missing property is where it should be.
-func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
-	switch k := k.(type) {
-	case *kind.Required:
-		l.each(at, k.Missing, "is missing")
-	case *kind.Dependency:
-		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
-	case *kind.DependentRequired:
-		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
-	case *kind.Type:
-		t := l.types[pointer(at)]
-		l.types[pointer(at)] = typed{at, k.Got, append(t.want, k.Want...)}
+func (l *leaves) leaf(f *fault) {
+	switch f.keyword {
+	case "required":
+		l.each(f.at, f.names, "is missing")
+	case "dependentRequired":
+		l.each(f.at, f.names, "is missing ("+f.detail+" needs it)")
+	case "additionalProperties":
+		value, _ := at(l.value, f.at)
+		given, _ := value.(map[string]any) // cannot fail, as the value is an object
+		known := slices.DeleteFunc(slices.Sorted(maps.Keys(f.schema.properties)), func(name string) bool { _, ok := given[name]; return ok })
+		for _, name := range f.names {
+			l.unknown(member(f.at, sanitize.Line(name, maxUnknownName)), nearest(name, known))
+		}
+	case "type":
+		t := l.types[pointer(f.at)]
+		l.types[pointer(f.at)] = typed{f.at, f.detail, append(t.want, f.schema.kinds.names()...)}
 	default:
-		l.put(at, what(k))
+		l.put(f.at, f.what())
 	}
 }
 
@@ -197,76 +185,66 @@ func short(text string, limit int) string {
 // member returns the place of a member of an object. object is the place of the object, and name is the name of the member.
 func member(object []string, name string) []string { return append(slices.Clip(object), name) }
 
-// what describes a violation in a few words, without the place and the given value. The library has such texts too, but they round
-// the numbers of limits.
-func what(k jsonschema.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.FalseSchema:
+// what describes a fault in a few words, without the place and the given value.
+func (f *fault) what() string {
+	s := f.schema
+	switch f.keyword {
+	case "false":
 		return "is not allowed"
-	case *kind.Type:
-		return "must be " + strings.Join(k.Want, " or ")
-	case *kind.Enum:
-		return "must be " + alternatives(k.Want)
-	case *kind.Const:
-		return "must be " + alternatives([]any{k.Want})
-	case *kind.Pattern:
-		return "must match " + k.Want
-	case *kind.Format:
-		return "is no valid " + k.Want
-	case *kind.ContentEncoding:
-		return "must be " + k.Want
-	case *kind.ContentMediaType:
-		return "must be " + k.Want
-	case *kind.Minimum:
-		return "must be >=" + decimal(k.Want)
-	case *kind.Maximum:
-		return "must be <=" + decimal(k.Want)
-	case *kind.ExclusiveMinimum:
-		return "must be >" + decimal(k.Want)
-	case *kind.ExclusiveMaximum:
-		return "must be <" + decimal(k.Want)
-	case *kind.MultipleOf:
-		return "must be a multiple of " + decimal(k.Want)
-	case *kind.Not:
+	case "type":
+		return "must be " + strings.Join(s.kinds.names(), " or ")
+	case "enum", "const":
+		return "must be " + alternatives(f.literals())
+	case "pattern":
+		return "must match " + s.pattern.text
+	case "minimum":
+		return "must be >=" + decimal(s.minimum)
+	case "maximum":
+		return "must be <=" + decimal(s.maximum)
+	case "exclusiveMinimum":
+		return "must be >" + decimal(s.above)
+	case "exclusiveMaximum":
+		return "must be <" + decimal(s.below)
+	case "multipleOf":
+		return "must be a multiple of " + decimal(s.multipleOf)
+	case "not":
 		return "is what not excludes"
-	case *kind.OneOf:
-		if len(k.Subschemas) > 1 {
+	case "anyOf", "oneOf":
+		if f.twice {
 			return "fits more than one of oneOf"
 		}
-		return "fits none of oneOf"
-	case *kind.AnyOf:
-		return "fits none of anyOf"
+		return "fits none of " + f.keyword
 	}
-	return counted(k)
+	return f.counted()
 }
 
-// counted describes a violation of a length or a count. For a violation of another kind it returns the library's text.
-func counted(k jsonschema.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.MinLength:
-		return atLeast(k.Want, "characters")
-	case *kind.MaxLength:
-		return fmt.Sprintf("must have <=%d characters", k.Want)
-	case *kind.MinItems:
-		return atLeast(k.Want, "items")
-	case *kind.MaxItems:
-		return fmt.Sprintf("must have <=%d items", k.Want)
-	case *kind.MinProperties:
-		return atLeast(k.Want, "keys")
-	case *kind.MaxProperties:
-		return fmt.Sprintf("must have <=%d keys", k.Want)
-	case *kind.AdditionalItems:
-		return fmt.Sprintf("has %d items too many", k.Count)
-	case *kind.UniqueItems:
-		return fmt.Sprintf("items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
-	case *kind.Contains:
-		return "no item fits contains"
-	case *kind.MinContains:
-		return fmt.Sprintf("must have >=%d items that fit contains", k.Want)
-	case *kind.MaxContains:
-		return fmt.Sprintf("must have <=%d items that fit contains", k.Want)
+// counted describes a fault of a length or a count.
+func (f *fault) counted() string {
+	s := f.schema
+	switch f.keyword {
+	case "minLength":
+		return atLeast(s.length.least, "characters")
+	case "maxLength":
+		return fmt.Sprintf("must have <=%d characters", s.length.most)
+	case "minItems":
+		return atLeast(s.itemCount.least, "items")
+	case "maxItems":
+		return fmt.Sprintf("must have <=%d items", s.itemCount.most)
+	case "minProperties":
+		return atLeast(s.propertyCount.least, "keys")
+	case "maxProperties":
+		return fmt.Sprintf("must have <=%d keys", s.propertyCount.most)
+	case "items":
+		return fmt.Sprintf("has %d items too many", f.excess)
+	case "uniqueItems":
+		return fmt.Sprintf("items %d and %d are equal", f.items[0], f.items[1])
+	case "maxContains":
+		return fmt.Sprintf("must have <=%d items that fit contains", s.containsCount.most)
 	}
-	return k.LocalizedString(message.NewPrinter(language.English))
+	if s.containsCount.least == 1 {
+		return "no item fits contains"
+	}
+	return fmt.Sprintf("must have >=%d items that fit contains", s.containsCount.least)
 }
 
 func atLeast(n int, things string) string {
@@ -312,15 +290,15 @@ func decimal(r *big.Rat) string {
 // pointerEscapes writes a name as a part of a JSON pointer.
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer returns a JSON pointer (RFC 6901), but "/" for the root, which models understand better.
-func pointer(location []string) string {
+// path returns a JSON pointer (RFC 6901).
+func path(location []string) string {
 	var out strings.Builder
 	for _, step := range location {
 		out.WriteByte('/')
 		out.WriteString(pointerEscapes.Replace(step))
 	}
-	if out.Len() == 0 {
-		return "/"
-	}
 	return out.String()
 }
+
+// pointer returns a JSON pointer, but "/" for the root, which models understand better.
+func pointer(location []string) string { return cmp.Or(path(location), "/") }

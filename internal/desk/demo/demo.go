@@ -5,7 +5,6 @@
 package demo
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"embed"
@@ -14,11 +13,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/itchyny/gojq"
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 )
 
 // Server is one sample server. All sessions of a Server share its state. Each call of [Servers] makes servers with a new state.
@@ -49,11 +49,13 @@ func Servers() []Server {
 	return all
 }
 
-// definition is one tool in NAME.tools.json.
+// definition is one tool in NAME.tools.json, and in the answer to tools/list.
 type definition struct {
-	Name, Description         string
-	Annotations               mcp.ToolAnnotation
-	InputSchema, OutputSchema json.RawMessage
+	Annotations  mcp.ToolAnnotation `json:"annotations"`
+	Description  string             `json:"description"`
+	InputSchema  json.RawMessage    `json:"inputSchema"`
+	Name         string             `json:"name"`
+	OutputSchema json.RawMessage    `json:"outputSchema,omitempty"`
 }
 
 func sample(name string) (Server, error) {
@@ -68,20 +70,16 @@ func sample(name string) (Server, error) {
 	if err := answers.start(); err != nil {
 		return Server{}, err
 	}
-	s := server.NewMCPServer(name, "1.0.0", server.WithToolCapabilities(false),
-		server.WithInstructions(listed.Description), server.WithInputSchemaValidation())
+	slices.SortFunc(listed.Tools, func(a, b definition) int { return strings.Compare(a.Name, b.Name) })
+	s := &server{name: name, instructions: listed.Description, tools: listed.Tools, answers: make(map[string]tool)}
 	for _, d := range listed.Tools {
 		answer, err := answers.tool(d)
 		if err != nil {
 			return Server{}, err
 		}
-		t := mcp.NewToolWithRawSchema(d.Name, d.Description, d.InputSchema)
-		t.Annotations, t.RawOutputSchema = d.Annotations, d.OutputSchema
-		s.AddTool(t, answer)
+		s.answers[d.Name] = answer
 	}
-	return Server{Name: name, Description: listed.Description, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
-		return serve(ctx, s, in, out)
-	}}, nil
+	return Server{Name: name, Description: listed.Description, Serve: s.serve}, nil
 }
 
 func load(name string, into any) error {
@@ -155,9 +153,11 @@ func first(outputs gojq.Iter) (any, error) {
 	return v, nil
 }
 
-// tool returns the handler of a tool. The handler need not check the arguments, because mcp-go validates them against the
-// input schema first.
-func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
+// tool is the implementation of a tool. given is the arguments, or nothing.
+type tool func(given json.RawMessage) (mcp.CallToolResult, error)
+
+// tool returns the implementation of a tool. It does not check the arguments against the input schema, as mcpx has done that.
+func (a *answers) tool(d definition) (tool, error) {
 	var schema struct {
 		Properties map[string]struct{ Default any }
 	}
@@ -171,22 +171,20 @@ func (a *answers) tool(d definition) (server.ToolHandlerFunc, error) {
 		}
 	}
 	compiled := sync.OnceValues(func() (*gojq.Code, error) { return a.compile(d.Name) })
-	return func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		given, err := json.Marshal(r.GetArguments())
-		if err != nil {
-			return nil, err
-		}
+	return func(given json.RawMessage) (mcp.CallToolResult, error) {
 		args := maps.Clone(defaults)
-		if err := decode(given, &args); err != nil {
-			return nil, err
+		if len(given) > 0 {
+			if err := decode(given, &args); err != nil {
+				return mcp.CallToolResult{}, err
+			}
 		}
 		code, err := compiled()
 		if err != nil {
-			return nil, err
+			return mcp.CallToolResult{}, err
 		}
 		value, err := a.run(code, args, *d.Annotations.ReadOnlyHint)
 		if err != nil {
-			return mcp.NewToolResultError(err.Error()), nil
+			return *mcp.NewToolResultError(err.Error()), nil
 		}
 		return result(value, d.OutputSchema != nil)
 	}, nil
@@ -209,9 +207,9 @@ func (a *answers) run(code *gojq.Code, args map[string]any, readOnly bool) (any,
 // result returns a tool result in which value is pretty-printed JSON in a text block, as in most real servers. If value is a
 // string, the text block has the string itself. If structured is true, a value that is not a string is also in
 // structuredContent.
-func result(value any, structured bool) (*mcp.CallToolResult, error) {
+func result(value any, structured bool) (mcp.CallToolResult, error) {
 	if text, ok := value.(string); ok {
-		return mcp.NewToolResultText(text), nil
+		return *mcp.NewToolResultText(text), nil
 	}
 	var text bytes.Buffer
 	compact, err := gojq.Marshal(value)
@@ -219,47 +217,11 @@ func result(value any, structured bool) (*mcp.CallToolResult, error) {
 		err = json.Indent(&text, compact, "", "  ")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
+		return mcp.CallToolResult{}, fmt.Errorf("encoding the result: %w", err)
 	}
-	r := mcp.NewToolResultText(text.String())
+	r := *mcp.NewToolResultText(text.String())
 	if structured {
 		r.StructuredContent = json.RawMessage(compact)
 	}
 	return r, nil
-}
-
-// maxLine is the maximum size of a message that Serve reads, in bytes. A longer one ends Serve with an error.
-const maxLine = 4 << 20
-
-// serve implements [Server.Serve] with an mcp-go server.
-func serve(ctx context.Context, s *server.MCPServer, in io.Reader, out io.Writer) error {
-	defer context.AfterFunc(ctx, func() {
-		for _, end := range []any{in, out} {
-			if c, ok := end.(io.Closer); ok {
-				c.Close()
-			}
-		}
-	})()
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 4096), maxLine)
-	for lines.Scan() {
-		if len(lines.Bytes()) == 0 {
-			continue
-		}
-		response := s.HandleMessage(ctx, lines.Bytes())
-		if response == nil {
-			continue
-		}
-		line, err := json.Marshal(response)
-		if err == nil {
-			_, err = out.Write(append(line, '\n'))
-		}
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("answering: %w", err)
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return lines.Err()
 }

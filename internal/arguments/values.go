@@ -1,0 +1,99 @@
+package arguments
+
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// typeOf returns the JSON type of a decoded value.
+func typeOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// have reports whether a decoded value has one of the types. A number such as 1.0 is an integer.
+func (k kinds) have(value any) bool {
+	if number, ok := value.(json.Number); ok && k&kindFraction == 0 {
+		return k&kindInteger != 0 && isInteger(number)
+	}
+	return k&kindNames[typeOf(value)] != 0
+}
+
+// names returns the names of the types.
+func (k kinds) names() (all []string) {
+	for _, name := range []string{"null", "boolean", "number", "integer", "string", "array", "object"} {
+		if one := kindNames[name]; k&one == one {
+			all, k = append(all, name), k&^one
+		}
+	}
+	return all
+}
+
+func isInteger(number json.Number) bool {
+	return !strings.ContainsAny(string(number), ".eE") || rational(number).IsInt()
+}
+
+// rational returns the exact value of a number; measure has bounded its size.
+func rational(number json.Number) *big.Rat {
+	n, ok := new(big.Rat).SetString(string(number))
+	if !ok {
+		return new(big.Rat) // cannot happen, as it is a JSON number
+	}
+	return n
+}
+
+// key returns a text that two decoded values have in common if they are equal as JSON Schema means it: 1 and 1.0 are equal, the
+// order of members does not matter.
+func key(value any) string {
+	var out strings.Builder
+	writeKey(&out, value)
+	return out.String()
+}
+
+func writeKey(out *strings.Builder, value any) {
+	switch value := value.(type) {
+	case string:
+		out.WriteString(strconv.Quote(value))
+	case json.Number:
+		if text := string(value); !strings.ContainsAny(text, ".eE") && text != "-0" {
+			out.WriteString(text)
+		} else {
+			out.WriteString(rational(value).RatString())
+		}
+	case []any:
+		out.WriteByte('[')
+		for _, item := range value {
+			writeKey(out, item)
+			out.WriteByte(',')
+		}
+		out.WriteByte(']')
+	case map[string]any:
+		out.WriteByte('{')
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			writeKey(out, name)
+			out.WriteByte(':')
+			writeKey(out, value[name])
+			out.WriteByte(',')
+		}
+		out.WriteByte('}')
+	case bool:
+		out.WriteString(strconv.FormatBool(value))
+	default:
+		out.WriteString("null")
+	}
+}
