@@ -221,9 +221,12 @@ func TestHTTP_IDs(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range []string{`{}`, `[1]`, `true`} {
-		if status, media, answer := post(t, web, `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`, session); status != 400 || !strings.HasPrefix(media, "text/plain") {
-			t.Errorf("id %s: %d %s", id, status, answer)
+	for _, id := range []string{`{}`, `[1]`, `true`, `null`} {
+		for method, header := range map[string]map[string]string{`"ping"`: session, `"server/discover","params":{` + modernMeta + `}`: modern} {
+			status, media, answer := post(t, web, `{"jsonrpc":"2.0","id":`+id+`,"method":`+method+`}`, header)
+			if status != 400 || !strings.HasPrefix(media, "text/plain") {
+				t.Errorf("id %s of %s: %d %s", id, method, status, answer)
+			}
 		}
 	}
 }
@@ -279,8 +282,8 @@ func TestHTTP_Odd(t *testing.T) {
 	}
 }
 
-// TestHTTP_Absent: a value by which clients mean "absent", such as null, is treated as absent. Invalid params
-// of a notification are not an error.
+// TestHTTP_Absent: a value by which clients mean "absent", such as null, is treated as absent; so is the id of a notification.
+// Invalid params of a notification are not an error.
 func TestHTTP_Absent(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, web := site(t)
@@ -294,6 +297,9 @@ func TestHTTP_Absent(t *testing.T) {
 		if status, _, answer := post(t, web, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":`+params+`}`, session); status != 202 || answer != "" {
 			t.Errorf("a notification with params %s: %d %s", params, status, answer)
 		}
+	}
+	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":null,"method":"notifications/initialized"}`, session); status != 202 || answer != "" {
+		t.Errorf("a notification with the id null: %d %s", status, answer)
 	}
 }
 

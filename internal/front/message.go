@@ -69,6 +69,9 @@ func readMessage(data []byte) *message {
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "a member of the message is repeated or differs only in case"}
 	case m.ID != nil && !isID(m.ID):
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the id must be a string or a number"}
+	case m.ID == nil && m.Method != "" && !strings.HasPrefix(m.Method, "notifications/") && wire.Member(data, "id") != nil:
+		// The id is null, which MCP forbids, but the client waits for an answer. For a notification some clients mean "absent".
+		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the id must not be null"}
 	case m.Method == "" && !m.IsResponse():
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "no method"}
 	default:

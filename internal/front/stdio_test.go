@@ -45,6 +45,7 @@ func TestStdio_Odd(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":"a","method":"ping","params":{"x":NaN}}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32700,`},
 		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{strings.TrimSpace(execLine("9", "fake", "echo", `{"text":"`+"\xff"+`"}`)), `{"jsonrpc":"2.0","id":9,"error":{"code":-32700,`},
 		{`[]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{`{"jsonrpc":"2.0","id":11,"method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":11,"error":{"code":-32601,`},
