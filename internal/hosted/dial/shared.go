@@ -291,7 +291,6 @@ func (h *Hub) lookAfter() {
 			}
 			s.at, s.conn = one.At, one.Conn
 			s.stay()
-			s.arm()
 		case !h.options.Cluster.IsLive(s.at), !h.recorded(s):
 			s.at = ""
 			h.leave(s)
