@@ -516,6 +516,36 @@ func TestAskAboutTask(t *testing.T) {
 	}
 }
 
+// TestAskAboutUnknownTask: a question about a task for whose result no call waits goes to the client that has a call open.
+func TestAskAboutUnknownTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		call := ""
+		u := ready(t, serving(answering(func(m sent, out io.Writer) (member string, err error) {
+			switch m.Method {
+			case "initialize":
+				member = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`
+			case "tools/call":
+				call = string(m.ID)
+				_, err = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Which?","_meta":{%q:{"taskId":"7"}}}}`+"\n", caller.RelatedTask)
+			case "":
+				_, err = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", call)
+			default:
+				member = unknownMethod
+			}
+			return member, err
+		})))
+		asked := withUser("a", 0)
+		heard, ask := 0, asked.Request
+		asked.Request = func(ctx context.Context, method string, params json.RawMessage, said func(json.RawMessage)) (json.RawMessage, error) {
+			heard++
+			return ask(ctx, method, params, said)
+		}
+		if _, err := u.Call(context.Background(), asking(asked)); err != nil || heard != 1 {
+			t.Errorf("asked %d times, %v", heard, err)
+		}
+	})
+}
+
 // TestVisited_Abandoned: URLs that nobody opens do not keep the client that gets the next one from being notified.
 func TestVisited_Abandoned(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -62,6 +62,31 @@ func expired(t *testing.T, l *Logins, e *tokenEndpoint) *source {
 	return src
 }
 
+// TestRenew_Ending: a call whose token expires before a slow renewal could end waits for the renewal: its server would refuse the old
+// token when it gets it. A call whose token lasts longer goes on with the old one.
+func TestRenew_Ending(t *testing.T) {
+	keyring.MockInit()
+	for left, want := range map[time.Duration]string{2*renewPatience - time.Millisecond: "new", 2*renewPatience + time.Millisecond: "old"} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &tokenEndpoint{takes: renewPatience + time.Millisecond, body: `{"access_token":"new","token_type":"Bearer","expires_in":600}`}
+			l := New(t.TempDir(), nil)
+			src := expired(t, l, e)
+			var ending login
+			if err := l.store.read(t.Context(), src.file, &ending); err != nil {
+				t.Fatal(err)
+			}
+			ending.Expiry, ending.Issued = time.Now().Add(left).Round(0), time.Now().Add(-time.Hour).Round(0)
+			if err := l.store.write(t.Context(), src.file, ending); err != nil {
+				t.Fatal(err)
+			}
+			if token, err := src.token(t.Context()); token != want || err != nil {
+				t.Errorf("with %v left: %q, %v", left, token, err)
+			}
+			l.Close(time.Minute)
+		})
+	}
+}
+
 // TestRenew_Down: while an authorization server does not answer, calls that came together wait for one request together, and not
 // for one request after the other.
 func TestRenew_Down(t *testing.T) {

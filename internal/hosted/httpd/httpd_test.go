@@ -301,6 +301,13 @@ func TestServe_Page(t *testing.T) {
 	if status, body := s.do(t, "POST", "/", ping); status != 405 || !strings.Contains(body, "the MCP endpoint is /mcp") {
 		t.Errorf("a client without the path: %d: %s", status, body)
 	}
+	response, err := http.Post(s.url+"/", "application/json", strings.NewReader(ping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Body.Close(); response.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("a client without the path: Allow: %q", response.Header.Get("Allow"))
+	}
 	if status, body := s.do(t, "GET", "/", "", "Origin: https://example.com"); status != 403 || strings.Contains(body, "mcpx") {
 		t.Errorf("from elsewhere: %d: %s", status, body)
 	}
