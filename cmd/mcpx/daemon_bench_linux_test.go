@@ -23,7 +23,7 @@ import (
 // for a call (2026-11-24: 64 callers 1.05 to 1.09, and 0.98 to 1.00 with autogroups off).
 func BenchmarkDaemon(b *testing.B) {
 	servers := map[string]server{"fake": fake(b, mcptest.Spec{})}
-	warm := newDesk(b)
+	warm := newDaemonHome(b)
 	ways := [3]*benched{newBenched(b, warm, servers), newBenched(b, newHome(b), servers), newBenched(b, newHome(b), servers)}
 	ways[0].pid = warm.daemons(b)[0]
 	b.Run("first-answer", func(b *testing.B) { compare(b, ways, "ms", "warm", (*benched).firstAnswer) })

@@ -43,7 +43,7 @@ func TestDaemon_Chaos(t *testing.T) {
 		}
 	}
 	binary(t)
-	c := &chaos{home: newDesk(t), stop: make(chan struct{})}
+	c := &chaos{home: newDaemonHome(t), stop: make(chan struct{})}
 	servers := make(map[string]server)
 	for _, name := range []string{"shared", "own"} {
 		spec := mcptest.Spec{ForkGrandchild: true, MaxLife: lasts + time.Hour}.WithFiles(t)

@@ -17,7 +17,7 @@ var figures = regexp.MustCompile(`[0-9.]+ (s|MB|processes)\b| +|─+`)
 // same as without a daemon. check prints the present state of such a server, even if the server no longer answers.
 func TestDaemon_Check(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	tools, wedge := filepath.Join(h.dir, "tools.json"), filepath.Join(h.dir, "wedge")
 	spec := mcptest.Spec{ToolsFile: tools, WedgeFile: wedge}.WithFiles(t)
 	shared := fake(t, spec)
@@ -77,7 +77,7 @@ func TestDaemon_Check(t *testing.T) {
 // TestDaemon_LockAsks: mcpx lock in the daemon asks at the terminal of its command.
 func TestDaemon_LockAsks(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	h.run(t, "", "--config", config, "exec", "fake", "pid")
 	if out, stderr, code := h.run(t, "", "--config", config, "lock"); code != exitFailed || !strings.Contains(stderr, "run: mcpx lock --yes --config "+config) {

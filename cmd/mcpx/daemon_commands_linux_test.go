@@ -17,7 +17,7 @@ import (
 // process of their own. After a change of the config, a new process is started.
 func TestDaemon_Exec(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "other": fake(t, mcptest.Spec{}.WithFiles(t))}, nil)
 	call := func(folder string) string {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestDaemon_Exec(t *testing.T) {
 // TestDaemon_ExecInterrupted: Ctrl-C ends a call, and the daemon and the server live on.
 func TestDaemon_ExecInterrupted(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
 	first, _, _ := h.run(t, "", "--config", config, "exec", "fake", "pid")
@@ -81,7 +81,7 @@ func TestDaemon_ExecInterrupted(t *testing.T) {
 // work in it.
 func TestDaemon_Commands(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	run := func(want int, args ...string) string {
 		t.Helper()
@@ -164,7 +164,7 @@ func TestDaemon_Commands(t *testing.T) {
 // a proxy does: status shows both daemons, and stop ends both.
 func TestDaemon_Environments(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "once": fake(t, mcptest.Spec{})}, nil)
 	run := func(args ...string) string {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestDaemon_Environments(t *testing.T) {
 // catalogue on disk.
 func TestDaemon_Inspect(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	tools := h.write(t, "tools.json", `[{"name":"pid","description":"First.","inputSchema":{"type":"object"}}]`)
 	fresh, spec := mcptest.Spec{}.WithFiles(t), mcptest.Spec{ToolsFile: tools}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, fresh), "listed": fake(t, spec), "other": fake(t, mcptest.Spec{})}, nil)
@@ -233,7 +233,7 @@ func TestDaemon_Inspect(t *testing.T) {
 // TestDaemon_Login: after mcpx login, the sessions in the daemon use the login.
 func TestDaemon_Login(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	path := checkLogin(t, h)
 	// Otherwise the test server would wait for the open stream of mcpx.
 	if _, stderr, code := h.run(t, "", "--config", path, "stop"); code != 0 {
@@ -244,7 +244,7 @@ func TestDaemon_Login(t *testing.T) {
 // TestDaemon_Lock: after mcpx lock has approved a tool, the sessions in the daemon can call it.
 func TestDaemon_Lock(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"pin": "block"})
 	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
 	c.open(t)
@@ -259,7 +259,7 @@ func TestDaemon_Lock(t *testing.T) {
 // TestDaemon_ExecBeside: what mcpx lock approves, and a changed program, take effect with the next mcpx exec. The server stays up.
 func TestDaemon_ExecBeside(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	shared := fake(t, mcptest.Spec{})
 	shared["share"] = "user"
 	config := h.config(t, map[string]server{"fake": shared}, map[string]any{"pin": "block"})
@@ -290,7 +290,7 @@ func TestDaemon_ExecBeside(t *testing.T) {
 // TestDaemon_CI: mcpx exec starts no daemon where CI is set.
 func TestDaemon_CI(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	h.extra = append(h.extra, "CI=true")
 	out, stderr, code := h.run(t, "", "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil), "exec", "fake", "echo", "text=hello")
 	if pids := h.daemons(t); code != 0 || out != "hello\n" || stderr != "" || len(pids) != 0 {

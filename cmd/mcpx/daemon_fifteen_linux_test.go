@@ -66,7 +66,7 @@ type serversUse struct {
 // openSessions opens sessions, in three folders by turns, and uses all servers in each. If alone is true, each session has
 // servers of its own. It returns what is used after each session.
 func (p peers) openSessions(t *testing.T, n int, alone bool) (all []serversUse) {
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	servers := make(map[string]server)
 	for i, one := range tenServers {
 		var args []string

@@ -14,13 +14,13 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// newDesk returns a home in which sessions over stdio use the daemon, which ends with the test; its log is printed if the test
+// newDaemonHome returns a home in which sessions over stdio use the daemon, which ends with the test; its log is printed if the test
 // fails.
-func newDesk(t testing.TB) *home {
+func newDaemonHome(t testing.TB) *home {
 	t.Helper()
 	h := newHome(t)
 	h.daemon = true
-	dir, err := os.MkdirTemp("/tmp", "mcpx-desk-") // not t.TempDir, because the path of a socket must be short
+	dir, err := os.MkdirTemp("/tmp", "mcpx-daemon-") // not t.TempDir, because the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (h *home) daemons(t testing.TB) (pids []int) {
 // servers and gets its answers.
 func TestDaemon_FiftyStarts(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	starts := 50
 	if !mcptest.Full {
@@ -99,7 +99,7 @@ func TestDaemon_FiftyStarts(t *testing.T) {
 // next session finds the stale socket and starts another daemon.
 func TestDaemon_Killed(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	spec := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
 	p := h.serveStdio(t, "--config", config)
@@ -144,7 +144,7 @@ func (h *home) stopDaemon(t *testing.T) (goOn func()) {
 // session that is open in the daemon ends with a clear line.
 func TestDaemon_Stopped(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	p := h.serveStdio(t, "--config", config)
 	c := &client{peer: p, era: legacy, name: "e2e"}
@@ -168,7 +168,7 @@ func TestDaemon_Stopped(t *testing.T) {
 // end with it, also when the command is killed. The daemon has neither these variables nor this folder.
 func TestDaemon_Session(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	script := `printf '%s\n' "$SECRET $PWD $(umask)" > ` + filepath.Join(h.dir, "$OUT") + `; exec cat`
 	config := h.config(t, map[string]server{"shell": {
 		"command": "/bin/sh", "args": []string{"-c", script}, "env": map[string]string{"SECRET": "${SECRET}", "OUT": "${OUT}"},
@@ -231,7 +231,7 @@ func hasChild(t testing.TB, pid int, name string) bool {
 // TestDaemon_Reload: a changed config file reaches the sessions that are open.
 func TestDaemon_Reload(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"one": fake(t, mcptest.Spec{})}, nil)
 	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
 	c.open(t)
@@ -243,7 +243,7 @@ func TestDaemon_Reload(t *testing.T) {
 // TestDaemon_None: for these sessions mcpx uses no daemon, and starts none.
 func TestDaemon_None(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	for name, test := range map[string]struct {
 		args, env []string
 		global    map[string]any
@@ -269,7 +269,7 @@ func TestDaemon_None(t *testing.T) {
 // TestDaemon_Folder: where another user could enter the folder of the sockets, there is no daemon.
 func TestDaemon_Folder(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	open := filepath.Join(h.dir, "open")
 	for _, err := range []error{os.MkdirAll(filepath.Join(open, "mcpx"), 0o700), os.Chmod(filepath.Join(open, "mcpx"), 0o755)} {
 		if err != nil {
@@ -287,22 +287,23 @@ func TestDaemon_Folder(t *testing.T) {
 // reach both daemons.
 func TestDaemon_Update(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	c := &client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}
 	c.open(t)
-	data, err := os.ReadFile(binary(t))
 	updated := filepath.Join(h.dir, "updated")
-	if err != nil || os.WriteFile(updated, append(data, 0), 0o700) != nil {
-		t.Fatal("copying mcpx", err)
+	// A child writes it: a file that this process has open for writing may be inherited by a process that a parallel test starts just now, and
+	// as long as that process has it open, the file cannot be executed ("text file busy").
+	if out, err := exec.Command("sh", "-c", `cp "$0" "$1" && printf x >>"$1"`, binary(t), updated).CombinedOutput(); err != nil {
+		t.Fatalf("copying mcpx: %v %s", err, out)
 	}
 	run := func(want int, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(updated, append([]string{"--config", config}, args...)...)
 		cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
-		out, _ := cmd.CombinedOutput() // an error is also in the exit code
+		out, err := cmd.CombinedOutput()
 		if code := cmd.ProcessState.ExitCode(); code != want {
-			t.Errorf("%v: exit %d: %s", args, code, out)
+			t.Errorf("%v: %v: %s", args, err, out)
 		}
 		return string(out)
 	}
@@ -335,7 +336,7 @@ func TestDaemon_Namespace(t *testing.T) {
 	if out, err := exec.Command("unshare", "--user", "--map-root-user", "--net", "true").CombinedOutput(); err != nil {
 		t.Skipf("this system makes no namespaces: %v %s", err, out)
 	}
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{}, nil)
 	h.run(t, "", "--config", config)
 	cmd := exec.Command("unshare", "--user", "--map-root-user", "--net", binary(t), "--config", config)

@@ -12,7 +12,7 @@ import (
 // on disk.
 func TestDaemon_FirstUse(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
 	open := func() *client {
@@ -42,7 +42,7 @@ func TestDaemon_FirstUse(t *testing.T) {
 // that has started it, and ends when the config no longer has it.
 func TestDaemon_Share(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	servers := make(map[string]server)
 	for _, share := range []string{"user", "folder", "session"} {
 		servers[share] = fake(t, mcptest.Spec{})
@@ -106,7 +106,7 @@ func TestDaemon_Share(t *testing.T) {
 // TestDaemon_ShareEnds: a shared server ends when it had no session for daemon_idle, and so does the daemon.
 func TestDaemon_ShareEnds(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	one := fake(t, mcptest.Spec{})
 	one["share"] = "user"
 	p := h.serveStdio(t, "--config", h.config(t, map[string]server{"one": one}, map[string]any{"daemon_idle": 0.2}))
@@ -124,7 +124,7 @@ func TestDaemon_ShareEnds(t *testing.T) {
 func TestDaemon_ShareAsked(t *testing.T) {
 	mcptest.Parallel(t)
 	for _, era := range []string{legacy, modern} {
-		h := newDesk(t)
+		h := newDaemonHome(t)
 		one := fake(t, mcptest.Spec{Era: map[string]string{legacy: mcptest.EraLegacy, modern: mcptest.EraModern}[era]})
 		one["share"] = "user"
 		config := h.config(t, map[string]server{"one": one}, nil)
@@ -152,7 +152,7 @@ func TestDaemon_ShareAsked(t *testing.T) {
 // them, as over HTTP. mcpx logs has the message.
 func TestDaemon_ShareLogs(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	one := fake(t, spec)
 	one["share"] = "user"
@@ -192,7 +192,7 @@ func TestDaemon_ShareLogs(t *testing.T) {
 // the daemon.
 func TestDaemon_Owner(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"own": fake(t, spec)}, nil)
 	for range 2 { // the catalogue is unknown, then on disk

@@ -48,7 +48,7 @@ func pseudoTerminal(t testing.TB) (typist, screen *os.File) {
 // TestDaemon_ClosedPipe: a command whose output nobody reads, as before "| head", ends without a word.
 func TestDaemon_ClosedPipe(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	for _, args := range [][]string{{"exec", "fake", "echo", "text=hi"}, {"status"}} {
 		read, write, err := os.Pipe()
@@ -70,7 +70,7 @@ func TestDaemon_ClosedPipe(t *testing.T) {
 // TestDaemon_ExecHangUp: a hangup, as at the end of a terminal, ends a call.
 func TestDaemon_ExecHangUp(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
 	cmd := h.command(t, "--config", config, "exec", "fake", "slow", "ms=3600000")
@@ -91,7 +91,7 @@ func TestDaemon_ExecHangUp(t *testing.T) {
 // before.
 func TestDaemon_Typed(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	h.run(t, "", "--config", config, "exec", "fake", "pid")
 	defer h.stopDaemon(t)()
@@ -139,7 +139,7 @@ func TestHandable_Lost(t *testing.T) {
 // TestDaemon_Rights: a session with fewer rights than the daemon, or with other limits, as in some sandboxes, serves by itself.
 func TestDaemon_Rights(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{}, nil)
 	h.run(t, "", "--config", config)
 	for _, wrapper := range [][]string{{"setpriv", "--no-new-privs"}, {"sh", "-c", `ulimit -f 100000 && exec "$@"`, "sh"}} {
@@ -160,7 +160,7 @@ func TestDaemon_Rights(t *testing.T) {
 // and the sessions that are open in the daemon go on.
 func TestDaemon_Descriptors(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
 	h.run(t, "", "--config", config)
 	for _, pid := range h.daemons(t) {
@@ -193,7 +193,7 @@ func TestDaemon_Descriptors(t *testing.T) {
 // TestDaemon_FewFiles: a command that may have only few files open starts no daemon, which others would use.
 func TestDaemon_FewFiles(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	cmd := exec.Command("/bin/sh", "-c", `ulimit -n 512 && exec "$0" --config "$1"`, binary(t), h.config(t, map[string]server{}, nil))
 	cmd.Env, cmd.Stdin = h.env(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
 	out, err := cmd.CombinedOutput()
@@ -208,7 +208,7 @@ func TestDaemon_FewFiles(t *testing.T) {
 // TestDaemon_ConfigDeleted: the daemon of a config file that is gone can be looked at and stopped.
 func TestDaemon_ConfigDeleted(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{}, nil)
 	h.run(t, "", "--config", config)
 	if err := os.Remove(config); err != nil {
@@ -228,7 +228,7 @@ func TestDaemon_ConfigDeleted(t *testing.T) {
 // TestDaemon_Inherited: what else was open in the command that starts the daemon, such as a script's lock, does not stay open.
 func TestDaemon_Inherited(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestDaemon_Same(t *testing.T) {
 	mcptest.Parallel(t)
 	servers := map[string]server{"fake": fake(t, mcptest.Spec{}), "modern": fake(t, mcptest.Spec{Era: mcptest.EraModern})}
 	var answers [2]map[string]string
-	for way, h := range []*home{newDesk(t), newHome(t)} {
+	for way, h := range []*home{newDaemonHome(t), newHome(t)} {
 		p := h.serveStdio(t, "--config", h.config(t, servers, nil))
 		c := &client{peer: p, era: legacy, name: "some-agent"}
 		c.open(t)
@@ -313,7 +313,7 @@ func randomResult(r *rand.Rand, i int) string {
 // goroutine behind.
 func TestDaemon_LogFile(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{}, map[string]any{"log_file": "mcpx.log"})
 	file := filepath.Join(filepath.Dir(config), "mcpx.log")
 	const sessions = 5

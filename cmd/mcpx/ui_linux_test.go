@@ -11,7 +11,7 @@ import (
 // TestUI_Daemon: the daemon has one page, which shows and restarts the servers of all sessions, and ends with the daemon.
 func TestUI_Daemon(t *testing.T) {
 	mcptest.Parallel(t)
-	h := newDesk(t)
+	h := newDaemonHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "shared": fake(t, mcptest.Spec{})}, map[string]any{"daemon_idle": 1})
 	text := strings.Replace(readFile(t, config), `"shared": {`, `"shared": {"share": "user",`, 1)
 	h.write(t, "mcpx.json", text)
