@@ -99,24 +99,48 @@ func (c *cli) hintReload(ctx context.Context, s streams, file string) {
 	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), c.hint("reload"))
 }
 
-// printOutcomes prints how the reload of each process has ended. The error that it returns determines the exit code.
+// printOutcomes prints how the reload of each process has ended. Sessions of a daemon, which are here as processes with the same PID,
+// have one line together if they have ended alike. The error that it returns determines the exit code.
 func printOutcomes(s streams, processes []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
+	type line struct {
+		pid          int
+		serves, text string
+		failed       bool
+	}
+	var lines []line
+	sessions := make(map[line]int)
+	add := func(one *control.Running, failed bool, text string) {
+		l := line{one.PID, one.Serves, text, failed}
+		if sessions[l]++; sessions[l] == 1 {
+			lines = append(lines, l)
+		}
+	}
 	for i, one := range processes {
-		who := fmt.Sprintf("%d (%s)", one.PID, one.Serves)
 		out, err := outcomes[i], failures[i]
 		switch {
 		case err != nil:
-			fmt.Fprintf(s.err, "mcpx: error: %s: %v\n", who, err)
+			add(one, true, err.Error())
 			worst = cmp.Or(worst, errFailed)
 		case len(out.Refused) > 0:
 			for _, fault := range out.Refused {
-				fmt.Fprintf(s.err, "mcpx: error: %s: refused, the old config stays in force: %s\n", who, s.errScreen.Text(fault))
+				add(one, true, "refused, the old config stays in force: "+s.errScreen.Text(fault))
 			}
 			if worst = cmp.Or(worst, errFailed); out.Faults {
 				worst = errConfigFailed
 			}
 		default:
-			fmt.Fprint(s.out, s.screen.Hang(who+"  ", s.screen.Text(changes(out))))
+			add(one, false, changes(out))
+		}
+	}
+	for _, l := range lines {
+		who := fmt.Sprintf("%d (%s)", l.pid, l.serves)
+		if n := sessions[l]; n > 1 {
+			who = fmt.Sprintf("%d (%s, %d sessions)", l.pid, l.serves, n)
+		}
+		if l.failed {
+			fmt.Fprintf(s.err, "mcpx: error: %s: %s\n", who, l.text)
+		} else {
+			fmt.Fprint(s.out, s.screen.Hang(who+"  ", s.screen.Text(l.text)))
 		}
 	}
 	return worst

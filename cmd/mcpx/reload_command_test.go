@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"mcpx/internal/desk/control"
 	"mcpx/internal/mcptest"
 )
 
@@ -136,6 +138,24 @@ func TestReloadCommand(t *testing.T) {
 	out, stderr, code = h.reload(t, config)
 	if code != 1 || !strings.Contains(stderr, "no running mcpx reads "+config) || !strings.Contains(stderr, strange) {
 		t.Errorf("without an mcpx: exit %d, %q, %q", code, out, stderr)
+	}
+}
+
+// TestReloadCommand_Sessions: sessions of a daemon that have ended alike have one line, with their number.
+func TestReloadCommand_Sessions(t *testing.T) {
+	var out, stderr strings.Builder
+	one := func(pid int) *control.Running {
+		return &control.Running{Process: control.Process{PID: pid, Serves: "stdio"}}
+	}
+	added, refused := control.Outcome{Started: []string{"new"}}, control.Outcome{Refused: []string{"a: bad", "b: bad"}, Faults: true}
+	err := printOutcomes(streams{out: &out, err: &stderr}, []*control.Running{one(1), one(2), one(2), one(2), one(2), one(2), one(2)},
+		[]control.Outcome{added, added, added, refused, added, refused, {}}, []error{6: errors.New("gone")})
+	if want := "1 (stdio)  started new\n2 (stdio, 3 sessions)  started new\n"; out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
+	}
+	said := "mcpx: error: 2 (stdio, 2 sessions): refused, the old config stays in force: "
+	if want := said + "a: bad\n" + said + "b: bad\nmcpx: error: 2 (stdio): gone\n"; stderr.String() != want || err != errConfigFailed {
+		t.Errorf("got %v and %q, want %q", err, &stderr, want)
 	}
 }
 
