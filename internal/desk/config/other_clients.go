@@ -365,12 +365,32 @@ func (r *serverReader) commandList(n *node) {
 // proxies reports whether m is a key of MCP-Dock's second file, and then adds a fault. MCP-Dock has two files: the second says
 // which tools of the servers in the first are visible. If mcpx ignored it, hidden tools would be shown.
 func (l *loader) proxies(m *node) bool {
-	if m.key != "mcpProxies" && m.key != "proxies" || m.kind != objectKind {
+	if !m.proxies() {
 		return false
 	}
-	l.fault(m, `holds proxies of MCP-Dock; load its mcp.config.json, and write the exposed_tools of a proxy as `+
-		`"tools": {"allow": [...]} of its server`)
+	l.fault(m, dockProxies)
 	return true
+}
+
+const dockProxies = `holds proxies of MCP-Dock; load its mcp.config.json, and write the exposed_tools of a proxy as ` +
+	`"tools": {"allow": [...]} of its server`
+
+func (n *node) proxies() bool {
+	return (n.key == "mcpProxies" || n.key == "proxies") && n.kind == objectKind
+}
+
+// Foreign says why there are no servers in the text of a file that is known to be something else: TOML, INI, YAML, or the second file of
+// MCP-Dock. It returns "" for other files.
+func Foreign(data []byte) string {
+	data = withoutMark(data)
+	root, err := parseJSON(data)
+	if err != nil {
+		return otherLanguage(data)
+	}
+	if at := slices.IndexFunc(root.members, (*node).proxies); at >= 0 {
+		return root.members[at].key + " " + dockProxies
+	}
+	return ""
 }
 
 var (
@@ -387,7 +407,7 @@ func otherLanguage(data []byte) string {
 		return `the file is that of an mcp-endpoint-server, whose servers dial in: write its key as ` +
 			`"dial": {"compat": "encrypted", "compat_key": KEY} into a config of mcpx (docs/dial.md)`
 	case tomlLine.Match(data):
-		return `the file looks like TOML or INI; mcpx reads JSON (mcpx init --from FILE takes the servers of Codex's file)`
+		return `the file looks like TOML or INI; mcpx reads JSON (mcpx init --from FILE takes the servers of Codex's config.toml)`
 	case yamlLine.Match(data):
 		return "the file looks like YAML; mcpx reads JSON"
 	}

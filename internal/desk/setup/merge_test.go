@@ -268,6 +268,27 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
+// TestReadFile_Foreign: of a file without servers that is known to be something else, the error says what it is, as for --config.
+func TestReadFile_Foreign(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"x.conf":            {"[section]\nkey = 1\n", "looks like TOML or INI"},
+		"mcp.cfg":           {"\ufeff; mine\n[server]\nkey = 1\n", "mcp-endpoint-server"},
+		"proxy_config.json": {`{"mcpProxies": {"a": {"server_id": "b", "exposed_tools": ["c"]}}}`, "mcpProxies holds proxies of MCP-Dock; load its mcp.config.json"},
+		"config.toml":       {"model = 'x'\n", ""},
+		"settings.json":     {`{"proxies": {"http": 1}, "mcpServers": {"a": {"command": "a"}}}`, ""},
+	} {
+		sys := linux(t)
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := ReadFile(sys, file, reading).Err
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRuns(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"command": "/usr/bin/npx", "args": ["-y", "@scope/pkg@1.0", "secret"]}`:                                 "npx @scope/pkg@1.0",

@@ -148,6 +148,9 @@ func readSourceText(c Client, from origin, data []byte) (source Source) {
 	}
 	if f.language == jsonLanguage {
 		source.Servers, source.Err = from.jsonServers(data)
+		if why := config.Foreign(data); why != "" && c.ID == "" && len(source.Servers) == 0 {
+			source.Err = errors.New(why)
+		}
 		return source
 	}
 	var d edited
