@@ -99,7 +99,7 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	if got.Method == "none" { // such a client has no secret (RFC 7591, section 2), and requests with one may be refused
 		made.Secret = ""
 	}
-	if ends := seconds(got.Expires); ends > 0 && ends < neverExpires {
+	if ends := netguard.Seconds(got.Expires); ends > 0 && ends < neverExpires {
 		made.Expires = time.Unix(int64(ends), 0)
 	}
 	return made, nil

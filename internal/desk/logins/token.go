@@ -1,8 +1,6 @@
 package logins
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -10,17 +8,13 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +22,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"mcpx/internal/base/netguard"
 	"mcpx/internal/base/sanitize"
 )
 
@@ -82,9 +77,7 @@ func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, pa
 		ClientID: e.Client.ID, ClientSecret: e.Client.Secret, TokenURL: e.Token, Scopes: scopes,
 		EndpointParams: params, AuthStyle: e.style(),
 	}
-	lenient := *web
-	lenient.Transport = wholeSeconds{web.Transport}
-	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, &lenient))
+	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, netguard.Tokens(web)))
 	switch {
 	case err != nil:
 		return nil, tokenError(e.Issuer, err, e.secrets(params))
@@ -92,41 +85,6 @@ func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, pa
 		return nil, fmt.Errorf("the authorization server issues tokens of type %q, but mcpx only supports Bearer", sanitize.Line(token.Type(), 40))
 	}
 	return token, nil
-}
-
-// wholeSeconds is the transport of requests for tokens. It makes expires_in in a response an integer, or 0 (unknown) if it is no
-// number. With any other value x/oauth2 drops the whole response, and with it the refresh token, which is the only one that still
-// works.
-type wholeSeconds struct{ base http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (w wholeSeconds) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := cmp.Or(w.base, http.DefaultTransport).RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(data, &members) == nil && members["expires_in"] != nil {
-		whole := int64(min(max(seconds(members["expires_in"]), -1), math.MaxInt32))
-		members["expires_in"] = strconv.AppendInt(nil, whole, 10)
-		data, _ = json.Marshal(members) // cannot fail: the values are valid JSON
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(data))
-	return resp, nil
-}
-
-// seconds returns the number in a JSON number or text, or 0 if there is none.
-func seconds(value json.RawMessage) float64 {
-	number, err := strconv.ParseFloat(strings.Trim(string(value), `"`), 64)
-	if err != nil || math.IsNaN(number) {
-		return 0
-	}
-	return number
 }
 
 // refusedError is an OAuth error response of the authorization server.

@@ -33,6 +33,7 @@ type issuer struct {
 	// poor means that it gives no refresh tokens. silent means that renewing gives no ID token. fails, if not empty, is the error
 	// with which it answers every request for tokens; "down" means 502. renewing is called during each renewal.
 	poor, silent bool
+	life         any // expires_in of tokens, if not nil
 	fails        string
 	renewing     func()
 
@@ -165,6 +166,9 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			i.change(claims)
 		}
 		answer := map[string]any{"access_token": "token of the issuer", "token_type": "Bearer", "expires_in": 1800}
+		if i.life != nil {
+			answer["expires_in"] = i.life
+		}
 		switch {
 		case asked == nil && i.silent:
 		case i.sign != nil:

@@ -113,6 +113,19 @@ func TestRenew_IssuerAway(t *testing.T) {
 	}
 }
 
+// TestRenew_Life: whatever the issuer says of the life of its tokens, a user can log in, and the login is renewed.
+func TestRenew_Life(t *testing.T) {
+	s := newSite(t)
+	client := s.registered(claude)
+	for _, life := range []any{1800.5, "1800", "1800.5", "soon", "", true} {
+		s.issuer.with(func() { s.issuer.life = life })
+		tokens := s.connected(client, claude)
+		if status, tokens := s.refresh(client, tokens); status != 200 || !s.counts(tokens) {
+			t.Errorf("expires_in %v: %d %v", life, status, tokens)
+		}
+	}
+}
+
 // TestRenew_AtOnce: many requests at two servers use the same refresh token at the same time. Only one of them asks the issuer,
 // so the issuer's own refresh token is used once, and all requests get tokens. A later request with the same token ends the
 // login.

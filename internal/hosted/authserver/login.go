@@ -226,7 +226,7 @@ func (c *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLog
 		return nil, nil, fmt.Errorf("the issuer answers %s: %s",
 			sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
 	}
-	web := context.WithValue(ctx, oauth2.HTTPClient, c.web)
+	web := context.WithValue(ctx, oauth2.HTTPClient, netguard.Tokens(c.web))
 	token, err := c.config(p).Exchange(web, query.Get("code"), oauth2.VerifierOption(b.Verifier))
 	if err != nil {
 		return nil, nil, fmt.Errorf("exchanging the code of the issuer: %w", plainRetrieve(err))
@@ -318,7 +318,7 @@ func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 func (c *oidcClient) refresh(
 	ctx context.Context, p *provider, record *issued, who *user,
 ) (access string, claims jwt.MapClaims, err error) {
-	web := context.WithValue(ctx, oauth2.HTTPClient, c.web)
+	web := context.WithValue(ctx, oauth2.HTTPClient, netguard.Tokens(c.web))
 	token, err := c.config(p).TokenSource(web, &oauth2.Token{RefreshToken: record.Refresh}).Token()
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok && slices.Contains(refusals, r.ErrorCode) {
 		c.o.Log.Info("the issuer does not renew a login", "subject", who.Subject, "answer", plainRetrieve(err))

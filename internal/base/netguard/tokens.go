@@ -1,0 +1,53 @@
+package netguard
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Tokens returns a client like web, for requests of x/oauth2 to a token endpoint.
+func Tokens(web *http.Client) *http.Client {
+	lenient := *web
+	lenient.Transport = wholeSeconds{web.Transport}
+	return &lenient
+}
+
+// wholeSeconds is a transport that makes expires_in in a response an integer, or 0 (unknown) if it is no number. With any other value
+// x/oauth2 drops the whole response, and with it the refresh token, which is the only one that still works.
+type wholeSeconds struct{ base http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (w wholeSeconds) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := cmp.Or(w.base, http.DefaultTransport).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) == nil && members["expires_in"] != nil {
+		whole := int64(min(max(Seconds(members["expires_in"]), -1), math.MaxInt32))
+		members["expires_in"] = strconv.AppendInt(nil, whole, 10)
+		data, _ = json.Marshal(members) // cannot fail: the values are valid JSON
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	return resp, nil
+}
+
+// Seconds returns the number in a JSON number or text, or 0 if there is none.
+func Seconds(value json.RawMessage) float64 {
+	number, err := strconv.ParseFloat(strings.Trim(string(value), `"`), 64)
+	if err != nil || math.IsNaN(number) {
+		return 0
+	}
+	return number
+}
