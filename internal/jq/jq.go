@@ -10,8 +10,8 @@
 // gojq sorts the keys of an object; if a key occurs twice, the last value is used. A number
 // without arithmetic keeps its literal (1.10, 1e2, 2^53+1). Arithmetic is exact for integers
 // of any size and float64 for other numbers, so that 1.10 * 1 is 1.1. NaN becomes null, and
-// an infinity the largest float64. In strings, <, > and & are not escaped, and invalid UTF-8
-// becomes U+FFFD.
+// an infinity the largest float64. In strings, <, > and & are not escaped, and half a surrogate pair and invalid UTF-8
+// become U+FFFD.
 package jq
 
 import (
