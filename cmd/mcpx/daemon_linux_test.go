@@ -228,7 +228,7 @@ func hasChild(t testing.TB, pid int, name string) bool {
 	return false
 }
 
-// TestDaemon_Reload: a changed config file reaches the sessions that are open.
+// TestDaemon_Reload: a changed config file reaches the sessions that are open. mcpx reload has one line for all of them.
 func TestDaemon_Reload(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newDaemonHome(t)
@@ -238,6 +238,11 @@ func TestDaemon_Reload(t *testing.T) {
 	c.awaitTried(t, "one")
 	h.config(t, map[string]server{"one": fake(t, mcptest.Spec{}), "two": fake(t, mcptest.Spec{})}, nil)
 	c.awaitTried(t, "one", "two")
+	(&client{peer: h.serveStdio(t, "--config", config), era: legacy, name: "e2e"}).open(t)
+	out, stderr, code := h.reload(t, config)
+	if code != 0 || !strings.HasSuffix(out, " (stdio, 2 sessions)  nothing has changed\n") || strings.Count(out, "\n") != 1 {
+		t.Errorf("exit %d, %q, %q", code, out, stderr)
+	}
 }
 
 // TestDaemon_None: for these sessions mcpx uses no daemon, and starts none.
