@@ -16,46 +16,64 @@ import (
 type schema struct {
 	boolean *bool // set for the schemas true and false, which have no keywords
 
-	kinds           kinds // type; anyKind if it is missing
-	enum, constant  *literals
-	minimum         *big.Rat
-	maximum         *big.Rat
-	above, below    *big.Rat // exclusiveMinimum and exclusiveMaximum
-	multipleOf      *big.Rat
-	length          span // minLength and maxLength
-	pattern         *pattern
-	itemCount       span // minItems and maxItems
-	uniqueItems     bool
-	propertyCount   span // minProperties and maxProperties
-	required        []string
-	neededBy        map[string][]string // dependentRequired, and dependencies with lists
-	properties      map[string]*schema
-	patterns        []patternProperty // patternProperties
-	additional      *schema           // additionalProperties
-	propertyNames   *schema
-	dependents      map[string]*schema // dependentSchemas, and dependencies with schemas
-	prefixItems     []*schema          // also a list of items
-	items           *schema            // for the items after prefixItems; also additionalItems
-	contains        *schema
-	containsCount   span      // minContains, which is 1 if missing, and maxContains
-	refs            []*schema // the schemas to which $ref, $recursiveRef and $dynamicRef lead
-	allOf           []*schema
-	anyOf           []*schema
-	oneOf           []*schema
-	not             *schema
-	condition       *schema // if
-	then, otherwise *schema // then and else; nil without a condition
-	otherProperties *schema // unevaluatedProperties
-	otherItems      *schema // unevaluatedItems
+	kinds          kinds // type; anyKind if it is missing
+	enum, constant *literals
+	numberKeywords
+	stringKeywords
+	objectKeywords
+	arrayKeywords
+	combinedKeywords
 
 	hasDefault bool
 	// nullable is no keyword of JSON Schema, but of OpenAPI. inspect shows it, and a null may be what the call is about, such as
 	// one that clears the milestone of an issue.
 	nullable bool
+}
+
+type numberKeywords struct {
+	minimum, maximum *big.Rat
+	above, below     *big.Rat // exclusiveMinimum and exclusiveMaximum
+	multipleOf       *big.Rat
+}
+
+type stringKeywords struct {
+	length  span // minLength and maxLength
+	pattern *pattern
 	// unclear means that strings may not fit although all other keywords say so: the schema has a format, or a pattern that no
 	// engine takes. A format is never checked, because servers do not accept what its RFC says: zod declares z.string().time() as
 	// the format "time", and accepts only times without a zone.
 	unclear bool
+}
+
+type objectKeywords struct {
+	propertyCount   span // minProperties and maxProperties
+	required        []string
+	neededBy        map[string][]string // dependentRequired, and dependencies with lists
+	dependents      map[string]*schema  // dependentSchemas, and dependencies with schemas
+	properties      map[string]*schema
+	patterns        []patternProperty // patternProperties
+	additional      *schema           // additionalProperties
+	otherProperties *schema           // unevaluatedProperties
+	propertyNames   *schema
+}
+
+type arrayKeywords struct {
+	itemCount     span // minItems and maxItems
+	uniqueItems   bool
+	prefixItems   []*schema // also a list of items
+	items         *schema   // for the items after prefixItems; also additionalItems
+	otherItems    *schema   // unevaluatedItems
+	contains      *schema
+	containsCount span // minContains, which is 1 if missing, and maxContains
+}
+
+// combinedKeywords have schemas for the same value.
+type combinedKeywords struct {
+	refs                []*schema // the schemas to which $ref, $recursiveRef and $dynamicRef lead
+	allOf, anyOf, oneOf []*schema
+	not                 *schema
+	condition           *schema // if
+	then, otherwise     *schema // then and else; nil without a condition
 }
 
 // span has the bounds of a count. most is math.MaxInt if there is no upper bound.
@@ -222,7 +240,8 @@ func (c *compiler) schema(node any, path string) *schema {
 	if s := c.made[path]; s != nil {
 		return s
 	}
-	s := &schema{kinds: anyKind, length: anyCount, itemCount: anyCount, propertyCount: anyCount, containsCount: span{1, math.MaxInt}}
+	s := &schema{kinds: anyKind}
+	s.length, s.itemCount, s.propertyCount, s.containsCount = anyCount, anyCount, anyCount, span{1, math.MaxInt}
 	c.made[path] = s
 	switch node := node.(type) {
 	case bool:

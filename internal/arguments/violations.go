@@ -127,7 +127,8 @@ func (l *leaves) leaf(f *fault) {
 	case "additionalProperties":
 		value, _ := at(l.value, f.at)
 		given, _ := value.(map[string]any) // cannot fail, as the value is an object
-		known := slices.DeleteFunc(slices.Sorted(maps.Keys(f.schema.properties)), func(name string) bool { _, ok := given[name]; return ok })
+		sent := func(name string) bool { _, ok := given[name]; return ok }
+		known := slices.DeleteFunc(slices.Sorted(maps.Keys(f.schema.properties)), sent)
 		for _, name := range f.names {
 			l.unknown(member(f.at, sanitize.Line(name, maxUnknownName)), nearest(name, known))
 		}
