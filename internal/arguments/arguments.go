@@ -59,14 +59,13 @@ func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage
 	if err != nil {
 		return nil, Notes{}, err
 	}
-	var c *compiled
+	c := s.compiled(schema)
 	if check {
-		c = s.compiled(schema)
 		fits, others := c.quick.fits(object)
 		if fits && !others {
 			return object, Notes{}, nil
 		}
-		if name, inner := wrapper(object, schema); inner != nil {
+		if name, inner := c.schema.wrapper(object); inner != nil {
 			if read, notes, err := s.Read(inner, schema, true); err == nil {
 				notes.Unwrapped = name
 				return read, notes, nil
@@ -79,7 +78,7 @@ func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage
 	if !json.Valid(object) {
 		return nil, Notes{}, Invalid("/: arguments is not valid JSON")
 	}
-	object = repair(object, schema)
+	object = c.schema.repair(object)
 	measured := measure(object)
 	if measured.depth > maxDepth {
 		// A deeply nested object might crash a server that reads it recursively, and thereby affect all clients of the server.

@@ -10,15 +10,13 @@ import (
 // With adds the members of the object extra to the arguments. The model has put these members next to the arguments instead of
 // into them. The schema must declare each of the members by name, and the arguments must not contain it with another value.
 // Otherwise With returns an error with message as its violation, because the members may be a mistake.
-func With(arguments, extra, schema json.RawMessage, message string) (json.RawMessage, error) {
+func (s *Schemas) With(arguments, extra, schema json.RawMessage, message string) (json.RawMessage, error) {
 	object, err := unpack(arguments)
 	if err != nil {
 		return nil, err
 	}
-	var declared struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if json.Unmarshal(schema, &declared) != nil {
+	declared := s.compiled(schema).schema
+	if declared == nil {
 		return nil, Invalid(message)
 	}
 	given := map[string][]byte{}
@@ -28,7 +26,7 @@ func With(arguments, extra, schema json.RawMessage, message string) (json.RawMes
 	merged := bytes.TrimSuffix(bytes.TrimSpace(bytes.Clone(object)), []byte("}"))
 	fits := true
 	err = wire.Members(extra, func(name string, written, value []byte) bool {
-		_, known := declared.Properties[name]
+		_, known := declared.properties[name]
 		before, twice := given[name]
 		switch {
 		case !known || twice && !bytes.Equal(before, value):

@@ -21,7 +21,7 @@ func TestWith(t *testing.T) {
 		{`[]`, `{"path":"/x"}`, "/: arguments must be an object"},
 		{`{"a`, `{"path":"/x"}`, "/: arguments is not valid JSON"},
 	} {
-		got, err := With(json.RawMessage(test.sent), json.RawMessage(test.beside), schema, "stray")
+		got, err := new(Schemas).With(json.RawMessage(test.sent), json.RawMessage(test.beside), schema, "stray")
 		text := string(got)
 		if err != nil {
 			text = err.Error()
@@ -31,7 +31,7 @@ func TestWith(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{``, `true`, `{"properties":[]}`, `{}`} {
-		if got, err := With(nil, json.RawMessage(`{"path":1}`), json.RawMessage(schema), "stray"); err == nil {
+		if got, err := new(Schemas).With(nil, json.RawMessage(`{"path":1}`), json.RawMessage(schema), "stray"); err == nil {
 			t.Errorf("schema %s: got %s", schema, got)
 		}
 	}

@@ -95,7 +95,7 @@ func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 	if !json.Valid(object) {
 		t.Fatalf("%q fits %s, and is no JSON", object, schema)
 	}
-	if repaired := repair(object, json.RawMessage(schema)); !bytes.Equal(repaired, object) {
+	if repaired := c.schema.repair(object); !bytes.Equal(repaired, object) {
 		t.Fatalf("%q fits %s, and was repaired to %q", object, schema, repaired)
 	}
 	if m := measure(object); m.depth > maxDepth || m.digits > maxDigits {

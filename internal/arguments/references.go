@@ -32,17 +32,13 @@ func Refers(value json.RawMessage) bool {
 //
 // If bring returns a [*ReferenceError], Replace returns a [*ValidationError] with the path of the reference. Any other error of
 // bring is returned unchanged.
-func Replace(object, schema json.RawMessage, bring func(Reference) (json.RawMessage, error)) (json.RawMessage, error) {
+func (s *Schemas) Replace(object, schema json.RawMessage, bring func(Reference) (json.RawMessage, error)) (json.RawMessage, error) {
 	object = bytes.TrimSpace(object)
 	if len(object) == 0 || object[0] != '{' || !Refers(object) || !json.Valid(object) {
 		return object, nil // Read says what is wrong with invalid JSON
 	}
-	var root any
-	if len(schema) <= maxSchemaBytes && measure(schema).depth <= maxDepth {
-		_ = json.Unmarshal(schema, &root) // without a schema every object may be a reference
-	}
-	r := &replacer{bring: bring, schema: repairer{root: root}}
-	out, err := r.value(object, root, "", 0)
+	r := &replacer{bring: bring}
+	out, err := r.value(object, s.compiled(schema).schema, "", 0)
 	if err == nil && out[0] != '{' {
 		err = Invalid("/: what is referred to is no object")
 	}
@@ -56,29 +52,29 @@ func (e *ReferenceError) Error() string { return e.Reason }
 
 // replacer is one run of Replace.
 type replacer struct {
-	bring  func(Reference) (json.RawMessage, error)
-	schema repairer
+	bring func(Reference) (json.RawMessage, error)
+	reads repairer
 }
 
-func (r *replacer) value(value json.RawMessage, schema any, path string, depth int) (json.RawMessage, error) {
+func (r *replacer) value(value json.RawMessage, s *schema, path string, depth int) (json.RawMessage, error) {
 	switch {
 	case depth > maxDepth || !Refers(value):
 		return value, nil
 	case value[0] == '{':
-		return r.object(value, schema, path, depth)
+		return r.object(value, s, path, depth)
 	case value[0] == '[':
-		return r.array(value, schema, path, depth)
+		return r.array(value, s, path, depth)
 	}
 	return value, nil
 }
 
-func (r *replacer) object(object json.RawMessage, schema any, path string, depth int) (json.RawMessage, error) {
-	properties := r.schema.properties(schema, 0)
+func (r *replacer) object(object json.RawMessage, s *schema, path string, depth int) (json.RawMessage, error) {
+	properties := r.reads.properties(s, 0)
 	if reference, found, fault := readReference(object, properties); found || fault != "" {
 		var value json.RawMessage
 		var err error
 		if fault == "" {
-			kinds := r.schema.kinds(schema, 0)
+			kinds := r.reads.kinds(s, 0)
 			reference.Text = kinds&kindString != 0 && kinds&(kindObject|kindArray) == 0
 			value, err = r.bring(reference)
 		}
@@ -104,15 +100,15 @@ func (r *replacer) object(object json.RawMessage, schema any, path string, depth
 	return append(out, '}'), failed
 }
 
-func (r *replacer) array(array json.RawMessage, schema any, path string, depth int) (json.RawMessage, error) {
-	s, _ := r.schema.follow(schema).(map[string]any)
+func (r *replacer) array(array json.RawMessage, s *schema, path string, depth int) (json.RawMessage, error) {
+	items := r.reads.items(s, 0)
 	out, failed, i := []byte{'['}, error(nil), 0
 	err := wire.Elements(array, func(value []byte) bool {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		var replaced json.RawMessage
-		replaced, failed = r.value(value, s["items"], path+"/"+strconv.Itoa(i), depth+1)
+		replaced, failed = r.value(value, items, path+"/"+strconv.Itoa(i), depth+1)
 		out = append(out, replaced...)
 		i++
 		return failed == nil
@@ -133,7 +129,7 @@ func pointerOr(path string) string {
 // readReference reads an object as a reference. found is false if the object is no reference: it has other members than a
 // [Reference], or the schema declares all of its members. fault says what is wrong with a reference, and is empty if the
 // reference is valid.
-func readReference(object json.RawMessage, properties map[string]any) (ref Reference, found bool, fault string) {
+func readReference(object json.RawMessage, properties map[string]*schema) (ref Reference, found bool, fault string) {
 	given := map[string]int{}
 	others, declared := false, true
 	_ = wire.Fields(object, func(name string, value []byte) bool { // cannot fail, since the arguments were read before

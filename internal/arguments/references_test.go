@@ -34,7 +34,7 @@ func TestReplace(t *testing.T) {
 		{`{"$result":"object"}`, `{"in":{"$result":"h"}}`},
 		{`{"a":{"$result":"object"}}`, `{"a":{"in":{"$result":"h"}}}`}, // a reference within the value of another one is not replaced
 	} {
-		got, err := Replace(json.RawMessage(test.sent), json.RawMessage(schema), func(r Reference) (json.RawMessage, error) {
+		got, err := new(Schemas).Replace(json.RawMessage(test.sent), json.RawMessage(schema), func(r Reference) (json.RawMessage, error) {
 			switch {
 			case r.Result == "object":
 				return json.RawMessage(`{"in":{"$result":"h"}}`), nil
@@ -64,7 +64,7 @@ func TestReplace_Violations(t *testing.T) {
 		`{"$result":"gone"}`:                   "/: is gone",
 		strings.Repeat(`{"a":`, 100) + `{"$result":1}` + strings.Repeat("}", 100): "",
 	} {
-		_, err := Replace(json.RawMessage(sent), nil, func(r Reference) (json.RawMessage, error) {
+		_, err := new(Schemas).Replace(json.RawMessage(sent), nil, func(r Reference) (json.RawMessage, error) {
 			if r.Result == "list" {
 				return json.RawMessage(`[]`), nil
 			}
@@ -75,7 +75,7 @@ func TestReplace_Violations(t *testing.T) {
 		}
 	}
 	other := errors.New("another")
-	if _, err := Replace(json.RawMessage(`{"a":{"$result":"h"}}`), nil, func(Reference) (json.RawMessage, error) { return nil, other }); err != other {
+	if _, err := new(Schemas).Replace(json.RawMessage(`{"a":{"$result":"h"}}`), nil, func(Reference) (json.RawMessage, error) { return nil, other }); err != other {
 		t.Error(err)
 	}
 }

@@ -166,7 +166,7 @@ func TestCheckIsBounded(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			began := time.Now()
-			repair(json.RawMessage(tt.arguments), json.RawMessage(tt.schema))
+			compile(json.RawMessage(tt.schema)).repair(json.RawMessage(tt.arguments))
 			object := json.RawMessage(tt.arguments)
 			if c := new(Schemas).compiled(json.RawMessage(tt.schema)); c.checks(measure(object)) {
 				c.validate(object)

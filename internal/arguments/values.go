@@ -9,6 +9,44 @@ import (
 	"strings"
 )
 
+// kinds is a set of types of values.
+type kinds uint8
+
+const (
+	kindString kinds = 1 << iota
+	kindObject
+	kindArray
+	kindNull
+	kindBoolean
+	kindInteger
+	kindFraction // a number that is not an integer
+
+	anyKind = 1<<iota - 1
+)
+
+var kindNames = map[string]kinds{
+	"string": kindString, "object": kindObject, "array": kindArray,
+	"null": kindNull, "boolean": kindBoolean, "integer": kindInteger, "number": kindInteger | kindFraction,
+}
+
+// kindsOf returns the types that the keyword type names; declared is its value. If the keyword is missing, all types are
+// allowed.
+func kindsOf(declared any) kinds {
+	switch declared := declared.(type) {
+	case string:
+		return kindNames[declared]
+	case []any:
+		var all kinds
+		for _, one := range declared {
+			if name, ok := one.(string); ok {
+				all |= kindNames[name]
+			}
+		}
+		return all
+	}
+	return anyKind
+}
+
 // typeOf returns the JSON type of a decoded value.
 func typeOf(value any) string {
 	switch value.(type) {

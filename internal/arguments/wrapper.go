@@ -10,9 +10,9 @@ import (
 // wrapper recognizes an object whose only member contains the actual arguments: some models send {"args": {…}} or {"arguments":
 // {…}}, as if the tool had one parameter. It returns the name and the value of that member. The schema must not describe this
 // name, but must describe a member of the value. For any other object, inner is nil.
-func wrapper(object, schema json.RawMessage) (name string, inner json.RawMessage) {
+func (s *schema) wrapper(object json.RawMessage) (name string, inner json.RawMessage) {
 	members := 0
-	if wire.Fields(object, func(key string, value []byte) bool {
+	if s == nil || wire.Fields(object, func(key string, value []byte) bool {
 		members++
 		name, inner = strings.Clone(key), value
 		return members == 1
@@ -20,15 +20,12 @@ func wrapper(object, schema json.RawMessage) (name string, inner json.RawMessage
 		return "", nil
 	}
 	inner, err := unpack(inner)
-	var described struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if err != nil || json.Unmarshal(schema, &described) != nil || described.Properties[name] != nil {
+	if err != nil || s.properties[name] != nil {
 		return "", nil
 	}
 	known := false
 	_ = wire.Fields(inner, func(key string, _ []byte) bool { // invalid JSON is found later, when the value is read
-		known = described.Properties[key] != nil
+		known = s.properties[key] != nil
 		return !known
 	})
 	if !known {

@@ -303,7 +303,7 @@ func (e run) prepare(ctx context.Context, r *Request) (*request.Request, target,
 	}
 	sent := r.Arguments
 	if r.Beside.Arguments != nil {
-		if sent, err = arguments.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
+		if sent, err = e.schemas.With(sent, r.Beside.Arguments, t.tool.InputSchema, r.Beside.Violation); err != nil {
 			return nil, target{server: t.server}, err
 		}
 	}

@@ -101,11 +101,11 @@ func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawM
 // would be a reference themselves.
 func (b *bringer) replace(schema json.RawMessage) (err error) {
 	r := b.r
-	if r.Arguments, err = arguments.Replace(r.Arguments, schema, b.bring); err != nil {
+	if r.Arguments, err = b.e.schemas.Replace(r.Arguments, schema, b.bring); err != nil {
 		return err
 	}
 	if wire.Member(r.Beside.Arguments, "$result") == nil && wire.Member(r.Beside.Arguments, "$file") == nil {
-		r.Beside.Arguments, err = arguments.Replace(r.Beside.Arguments, schema, b.bring)
+		r.Beside.Arguments, err = b.e.schemas.Replace(r.Beside.Arguments, schema, b.bring)
 	}
 	return err
 }
@@ -113,7 +113,7 @@ func (b *bringer) replace(schema json.RawMessage) (err error) {
 // bringEach sets the field Each of the request to the list that EachFrom refers to. References in this list are not replaced.
 func (b *bringer) bringEach() error {
 	whole := json.RawMessage(`{"each":` + string(b.r.EachFrom) + `}`) // so that a violation is at /each
-	brought, err := arguments.Replace(whole, nil, b.bring)
+	brought, err := b.e.schemas.Replace(whole, nil, b.bring)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (e run) replaceInEach(ctx context.Context, r *Request) error {
 	bad := &arguments.ValidationError{}
 	for i, own := range r.Each {
 		var invalid *arguments.ValidationError
-		replaced, err := arguments.Replace(own, t.tool.InputSchema, b.bring)
+		replaced, err := b.e.schemas.Replace(own, t.tool.InputSchema, b.bring)
 		switch {
 		case errors.As(err, &invalid):
 			within(bad, invalid, i)
