@@ -32,9 +32,9 @@ const retryEvery = 4 * time.Millisecond
 // Conn is a connection to a daemon that has accepted this command. The caller must call Close, or Run, which closes it.
 type Conn struct{ conn *net.UnixConn }
 
-// Dial connects to the daemon of a place, and gives up after the timeout. If no daemon runs, Dial starts one if the parameter start
-// is true, and otherwise returns ErrNone. After an error the daemon has received nothing of the session, so the command can still
-// do the work alone.
+// Dial connects to the daemon of a place, and gives up after the timeout. If no daemon runs, the parameter start decides: if it is
+// true, Dial starts a daemon, and otherwise Dial returns ErrNone. After any error the daemon has received nothing of the session,
+// so the command can still do its work without the daemon.
 func Dial(p Place, timeout time.Duration, start bool) (*Conn, error) {
 	deadline := time.Now().Add(timeout)
 	for began := false; ; {
@@ -155,8 +155,8 @@ func (p Place) Others() (others []Place) {
 	return others
 }
 
-// minFiles is how many open files a command must be allowed to have (ulimit -Hn), or else it starts no daemon. The daemon inherits
-// the limit, and would impose it on the sessions of other commands, whose servers may need more.
+// minFiles is the lowest hard limit of open files (ulimit -Hn) with which a command may start a daemon. The daemon inherits the
+// limit from that command. A low limit would also hold for the sessions of other commands, whose servers may need more files.
 const minFiles = 1024
 
 // start starts a daemon, and does not wait until it is ready. If a daemon runs already, or another process is starting one, began
@@ -245,8 +245,8 @@ func closeOnExec() {
 	}
 }
 
-// LostError means that the daemon, after it had accepted the command, could not begin the session, has ended, or does not
-// answer any more.
+// LostError says that a command has lost its session, after the daemon had accepted the command. The daemon could not begin the
+// session, has ended, or does not answer any more.
 type LostError struct{ what string }
 
 func (e *LostError) Error() string {
@@ -284,7 +284,8 @@ func (c *Conn) Run(ctx context.Context, start Start, streams [3]*os.File, reload
 	return c.await()
 }
 
-// await waits for the end of the session.
+// await waits for the end of the session, and returns its exit code. If the daemon reports a failure, ends, or gives no sign for
+// the time silence, await returns a LostError.
 func (c *Conn) await() (exit int, err error) {
 	for signs := 0; ; signs++ {
 		if signs == 1 { // the session lasts longer than a moment: this process will only wait, so it gives memory back

@@ -21,7 +21,8 @@ const (
 	maxBytes = 8 << 20
 )
 
-// The messages must stay readable for other builds of mcpx: mcpx status, logs, restart and stop speak to their daemons, too.
+// Other builds of mcpx must be able to read these messages: the commands mcpx status, logs, restart and stop also speak to daemons
+// of older and newer builds.
 
 // hello is the first message; the command sends it. The daemon refuses a command if Spaces differs from the daemon's own spaces.
 type hello struct {
@@ -47,7 +48,8 @@ type Start struct {
 	PID     int      `json:"pid"`
 }
 
-// asked is a message that the command sends during its session.
+// asked is a message that the command sends during its session. Stop asks the daemon to end the session. Reload asks it to read the
+// session's config again.
 type asked struct {
 	Stop   bool `json:"stop,omitempty"`
 	Reload bool `json:"reload,omitempty"`

@@ -97,9 +97,10 @@ func digestOf(parts ...string) string {
 // MCP SDKs pass on only six variables to mcpx.
 func usualRuntime() string { return "/run/user/" + strconv.Itoa(os.Getuid()) }
 
-// folder returns the folder for the files of daemons, which only this user can enter. It is in $XDG_RUNTIME_DIR (or its usual
-// value) or, if that does not exist, belongs to another user or is not writable, in the user's cache folder. In containers
-// $XDG_RUNTIME_DIR often does not exist; under sudo and su it may belong to another user.
+// folder returns the folder for the files of daemons, which only this user can enter. Usually it is in $XDG_RUNTIME_DIR, or in the
+// usual place of that folder. If there is no such folder, or if it belongs to another user or is not writable, folder uses the
+// user's cache folder instead. In containers $XDG_RUNTIME_DIR often does not exist; under sudo and su it may belong to another
+// user.
 func folder() (string, error) {
 	if above := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), usualRuntime()); filepath.IsAbs(above) && control.Own(above) {
 		folder := filepath.Join(above, "mcpx")

@@ -49,9 +49,9 @@ type Daemon struct {
 // lockFile is the descriptor of the lock file that this process inherits from the command that has started it.
 const lockFile = 3
 
-// Serve serves sessions until ctx ends, or until the daemon was idle for the idle time: no session was open, and no caller of
-// Hold kept the daemon alive. Before it returns, it waits for the open sessions. Serve is the main function of a daemon
-// process.
+// Serve is the main function of a daemon process. It serves sessions until ctx ends, or until the daemon has been idle for the time
+// given to New or SetIdle. The daemon is idle if no session is open and no caller of Hold keeps it alive. Before Serve returns, it
+// waits for the open sessions.
 func (d *Daemon) Serve(ctx context.Context) error {
 	_, path, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
 	_ = os.Unsetenv(proc.RoleVar) // otherwise the processes that the daemon starts would become daemons, too
@@ -99,7 +99,8 @@ func New(host func(context.Context, *Session) int, idle time.Duration, log *slog
 	return &Daemon{host: host, idle: idle, log: log}
 }
 
-// SetIdle sets how long the daemon lives without a session. It takes effect the next time the last session ends.
+// SetIdle sets how long the daemon lives without a session. A wait that has already begun keeps the old time; the next one has the
+// new time.
 func (d *Daemon) SetIdle(idle time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +149,7 @@ func (d *Daemon) serve(ctx context.Context, conn *net.UnixConn) {
 	defer conn.Close()
 	s, err := d.receive(conn)
 	if err != nil {
-		d.log.Warn("a command gets no session", "err", err) // for example, it has not waited for the welcome
+		d.log.Warn("a command gets no session", "err", err) // for example, because the command gave up before the welcome
 		_ = say(conn, time.Now().Add(time.Second), sign{Failed: err.Error()})
 		return
 	}
@@ -180,8 +181,8 @@ func (s *Session) Close() {
 	}
 }
 
-// receive does the handshake with a command, and receives its streams. It refuses a command of another user, one whose spaces
-// differ, and one for which too few file descriptors are free.
+// receive does the handshake with a command, and receives its streams. It returns an error if the command belongs to another user,
+// if its spaces (see the function spaces) differ from the daemon's, or if too few file descriptors are free.
 func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 	deadline := time.Now().Add(handshake)
 	uid, err := handover.PeerUID(conn)
