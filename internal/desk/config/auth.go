@@ -16,11 +16,11 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Auth says which clients may connect over HTTP, and what they may do. It is the key auth of the file; without it, auth_token
-// or dial.compat may set it.
+// Auth says which clients may connect over HTTP, and what they may do. Its fields have the values of the key auth of the file. The
+// keys auth_token and dial.compat may add to an Auth, or create one if the file has no key auth.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
-	Audiences    []string // what a JWT of an issuer may be for; nil means Resource, or the URL below it to which a request goes
+	Audiences    []string // a JWT of an issuer must be for one of these; nil means Resource, or the requested URL below it
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name, but the token of the key auth_token may be last
 	Rights       []conf.Right // nil means that every authenticated client may use everything
@@ -273,8 +273,8 @@ func (l *loader) checkRight(n *node, r *conf.Right) {
 	}
 }
 
-// checkRights warns if auth.rights is empty or all its rules have TakeAway. Such rules grant nothing, so nobody may use
-// anything.
+// checkRights warns if auth.rights is empty, or if all its rules only take rights away (TakeAway). In both cases no rule grants
+// anything, so nobody may use anything.
 func (l *loader) checkRights(rights []conf.Right) {
 	if rights != nil && !slices.ContainsFunc(rights, func(r conf.Right) bool { return r.TakeAway == nil }) {
 		l.warn(`auth.rights: no rule gives anything, so nobody may use anything; {"principals": ["*"]} gives everything that deny leaves`)
@@ -303,8 +303,8 @@ func (l *loader) rightObject(r *conf.Right) object {
 	}}
 }
 
-// appliesTo reads a list of a rule, mostly of the principals or users to which the rule applies. An empty list is a fault,
-// because it could mean nobody or everybody.
+// appliesTo reads a list that limits whom or what a rule is about, such as its principals, groups or names of servers. An empty
+// list is a fault, because it could mean nobody or everybody.
 func (l *loader) appliesTo(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
 // minAuthServerKey is the length of the shortest auth.front.key, in bytes.

@@ -1,9 +1,9 @@
 // Package config reads the config file. The file contains servers, in the same form as in the files of MCP clients, and the
 // settings of mcpx itself.
 //
-// In a file of valid JSON there are two kinds of faults. A fault of structure (mostly a wrong type, an unknown word or a
-// mistyped key), even inside a server, makes the whole file unusable. [Faults] lists the faults of structure. A fault in a
-// value of one server (such as an unset variable, a bad URL or a missing command) makes only this server unavailable; it is in
+// In a file of valid JSON there are two kinds of faults. A fault of structure is mostly a wrong type, an unknown word or a mistyped
+// key. It makes the whole file unusable, even if it is inside a server; [Faults] lists such faults. A fault in a value of one
+// server is, for example, an unset variable, a bad URL or a missing command. It makes only this server unavailable, and is in
 // [Server.Fault].
 package config
 
@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Config is a config file with the defaults applied. It does not change while it is in use. A field without a comment has the
-// value of the key with the same or a similar name; the tables of keys in docs/ explain them.
+// Config is a config file with the defaults applied. It does not change while it is in use. A field without a comment has the value
+// of the key with the same or a similar name; the tables in docs/ explain the keys.
 type Config struct {
 	// Path is the path of the file, as the caller passed it to [Parse].
 	Path string
@@ -107,9 +107,10 @@ type OverHTTP struct {
 // ToLog has the keys that concern the log.
 type ToLog struct{ LogLevel, LogFormat, LogFile string }
 
-// These are the values of [Config.View]. A view says which tools a client sees: inspect, exec and few others, by which it uses
-// all servers (ViewTwoTools), or all tools of all servers (ViewTools). The name of a server follows the prefix ViewServer: the
-// client sees its tools. The name of a group follows the prefix ViewGroup: [Group.View] says what the client sees.
+// These are the values of [Config.View], which says what tools a client sees. With ViewTwoTools, it sees inspect, exec and few
+// others, and uses all servers through them. With ViewTools, it sees all tools of all servers. ViewServer is a prefix before the
+// name of a server: the client sees the tools of this server. ViewGroup is a prefix before the name of a group: [Group.View] says
+// what the client sees.
 const (
 	ViewTwoTools = "two_tools"
 	ViewTools    = "tools"
@@ -137,9 +138,9 @@ type Group struct {
 	CatalogueTokenBudget int
 }
 
-// noLimit is the value of ResultChars or DescriptionChars in a rule for clients if the file says 0, which means no limit.
-// noLimit overrides the limit that mcpx itself has for the client. A limit that the file does not set is 0 in the rule, and
-// overrides nothing.
+// noLimit is the value of ResultChars or DescriptionChars in a rule for clients if the file says 0, which means no limit. It
+// overrides the limit that mcpx itself has for the client. In the rule, 0 has another meaning: the file does not set the limit, so
+// the limit of mcpx stays.
 const noLimit = math.MaxInt32
 
 // These are the kinds of connections to servers. [Server.Type] has one of them.
@@ -234,7 +235,8 @@ type ToolFilter struct {
 type Options struct {
 	// Getenv returns the value of an environment variable, and whether it is set. nil means that no variable is set.
 	Getenv func(string) (string, bool)
-	// Executable is the path of mcpx itself. A server that starts this program to serve is skipped. It may be empty.
+	// Executable is the path of mcpx itself; it may be empty. If the command of a server starts mcpx itself as a gateway, the
+	// server is skipped.
 	Executable string
 	// ReadFile reads the file of an envFile or a ${file:PATH}. nil means a function that reads regular files of at
 	// most 1 MiB.
@@ -244,16 +246,17 @@ type Options struct {
 	// references of its kind are not expanded.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
-	// Absent means that it is no fault if a reference outside of servers has no value; the reference then stays as it is written.
-	// mcpx sets Absent for commands that do not need the secrets of the file.
+	// If Absent is true, a reference outside of servers may lack a value, such as a ${VAR} whose variable is not set. This is no
+	// fault then, and the reference stays as the file writes it. mcpx sets Absent for commands that do not need the secrets of the
+	// file.
 	Absent bool
 	// Only has names of servers, as the file writes them. If it is not empty, Keyring and Run are called only for references in
 	// these servers and outside of servers. If the file lacks one of these servers, Only is ignored.
 	Only []string
 }
 
-// Served returns the [Server.Name] of the server that the user means by the parameter name. It is the server with this Name or, if
-// there is none, the server with this name in the file ([Server.Written]). If there is none either, Served returns "".
+// Served returns the [Server.Name] of the server that the user means by name. A server with this Name comes first. Otherwise it is
+// the server that has this name in the file ([Server.Written]). If no server has the name, Served returns "".
 func (c *Config) Served(name string) string {
 	found := ""
 	for _, s := range c.Servers {

@@ -21,9 +21,9 @@ type Fault struct {
 // String returns the path and what is wrong there.
 func (f Fault) String() string { return f.Path + ": " + f.Text }
 
-// Faults is the error for a file that is unusable because of faults of structure. List has all faults that reading the file
-// found, in the order of the file. Only if there are none, mcpx checks what needs all keys, and List has the faults of these
-// checks, such as a group whose server does not exist.
+// Faults is the error for a file that is unusable because of faults of structure. List has all faults that reading the file found,
+// in the order of the file. Some checks need all keys, such as whether the servers of a group exist. mcpx makes them only if
+// reading found no fault; then List has the faults of these checks.
 type Faults struct {
 	// File is the path of the file, as the caller passed it to [Parse].
 	File string

@@ -16,7 +16,7 @@ import (
 const maxDuration = 366 * 24 * time.Hour
 
 // These are JSON Schemas of values that many keys have. text is for a string, texts for an array of strings, someTexts for an array
-// with at least one string. duration is for a duration, moreThanZero for a duration of more than 0.
+// with at least one string. duration is for a duration that may be 0, moreThanZero for a duration of more than 0.
 const (
 	text         = `{"type": "string"}`
 	texts        = `{"type": "array", "items": {"type": "string"}}`
@@ -144,7 +144,7 @@ func (l *loader) size(into *int64, minimum int64) value {
 	}}
 }
 
-// maxSize is the largest size that a number may give, in bytes. No machine has so much memory.
+// maxSize is the largest size, in bytes, that the file may give as a number. No machine has so much memory.
 const maxSize = 1 << 50
 
 var sizeText = pattern.New(`^([0-9]{1,9}) *([KMG]i?B)$`)
@@ -258,8 +258,8 @@ func (l *loader) toolGlobs(into *[]string) value {
 	})
 }
 
-// allowed reads globs of the tools that mcpx keeps, while it hides all others: the key allow, or a key of another client that
-// means the same. An empty list is a fault, because it could mean all tools or none.
+// allowed reads globs of the tools that clients may use; all other tools are hidden. These globs are in the key allow, or in a key
+// of another client's file that means the same. An empty list is a fault, because it could mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
 // notEmpty reads a list that must not be empty. The fault for an empty list ends with consequence, which says what happens without

@@ -207,7 +207,7 @@ func (l *loader) readRoot(n *node) {
 	older := object{keys: l.ofMCPProxy()}
 	place := func(m *node) int {
 		if older.key(m.key) != nil {
-			return 0 // first, so that mcpx's own keys replace the values of these
+			return 0 // first, so that mcpx's own keys are read later and replace the values of these keys
 		}
 		return 1
 	}
@@ -357,7 +357,8 @@ func (l *loader) limit(into *int, minimum int) value {
 const levelSchema = `{"anyOf": [{"enum": ["debug", "info", "warn", "error"]},
 	{"type": "string", "pattern": "^([dD][eE][bB][uU][gG]|[iI][nN][fF][oO]|[wW][aA][rR][nN]([iI][nN][gG])?|[eE][rR][rR][oO][rR]|[cC][rR][iI][tT][iI][cC][aA][lL])$"}]}`
 
-// logLevel reads a log level, in any case. The older systems are Python programs, whose levels warning and critical it reads too.
+// logLevel reads a log level, in any case. It also reads the levels warning and critical, because files of the older systems, which
+// are Python programs, have them.
 func (l *loader) logLevel(n *node) {
 	level := *n
 	level.text = strings.ToLower(n.text)

@@ -62,8 +62,8 @@ type OTLP struct {
 	// Endpoint is the complete URL, which usually ends in /v1/traces.
 	Endpoint string
 	Headers  map[string]string `json:"-"`
-	// Sample is a share, from 0 to 1: of the traces that mcpx begins, mcpx sends this share. If a client began a trace, the client
-	// decides whether mcpx sends it.
+	// Sample is a share, from 0 to 1. mcpx sends this share of the traces that it begins itself. If a client began a trace, the
+	// client decides whether mcpx sends it.
 	Sample float64
 }
 

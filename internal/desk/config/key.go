@@ -14,16 +14,17 @@ import (
 type key struct {
 	name string
 	value
-	// help explains the key, in Markdown. It is empty for keys that only files of other clients, and of older versions of mcpx,
-	// have. Most of them are other names for one of the keys of mcpx.
+	// help explains the key, in Markdown. It is empty for a key that comes from the files of other clients or of older versions of
+	// mcpx. Most of these keys are other names for one of the keys of mcpx.
 	help string
 }
 
 // object describes an object in the file by its keys.
 type object struct {
 	name string // the name of its definition in the JSON Schema
-	// strict means that each unknown key is a fault. Otherwise it is one only if it resembles a key of the object, and else a
-	// warning. It is mostly set where a mistyped key could let mcpx allow more than the user wanted.
+	// strict means that each unknown key is a fault. If strict is false, an unknown key is a fault only if it resembles a key of
+	// the object; otherwise it leads to a warning. strict is mostly set where a mistyped key could let mcpx allow more than the
+	// user wanted.
 	strict bool
 	keys   []key
 }
@@ -50,8 +51,8 @@ type value struct {
 	describe func() object
 	// into points to the variable that receives the value, or to a copy of it. Before the file is read, the variable has the
 	// default. derived means that the JSON Schema must not show this default, mostly because it depends on other keys or on the
-	// machine. into may be nil, mostly because there is no single variable or because it is part of another one that has an
-	// into.
+	// machine. into is nil if no single variable has the value, or if the variable is part of a larger one to which the into of
+	// another key points.
 	into    any
 	derived bool
 	// noNull means that null is a fault. For most keys, null means the same as a missing key. null is a fault in rules and
@@ -153,10 +154,10 @@ func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check fu
 	}}
 }
 
-// members reads the members of the object n. The parameter o describes its keys. It ignores members with the value null, unless
-// their key has noNull, and notes for human readers (see [isComment]). For keys that o does not have, it calls the function
-// foreign, which reports whether it knows the key; foreign may be nil. Any other key that o does not have is a fault if it
-// resembles a key of o or if o is strict; otherwise a warning lists it.
+// members reads the members of the object n. The parameter o describes the keys of n. members ignores notes for human readers (see
+// [isComment]), and values that are null, unless their key has noNull. For each key that o does not have, it calls the function
+// foreign, which reports whether it knows the key; foreign may be nil. A key that foreign does not know either is a fault if it
+// resembles a key of o or if o is strict; otherwise a warning lists the key.
 func (l *loader) members(n *node, o object, foreign func(m *node) bool) {
 	for _, m := range n.members {
 		k := o.key(m.key)
@@ -221,8 +222,8 @@ type Key struct {
 	Value any
 }
 
-// Keys returns the keys of a config. All servers together are the key mcpServers. The keys of a single server, which are there
-// below servers and mcp_servers, do not have its values.
+// Keys returns the keys of a config. All servers together are the value of the key mcpServers. The result also has the keys of a
+// server, in the form servers.KEY and mcp_servers.KEY; their values belong to no server of the config.
 func Keys(cfg *Config) []Key {
 	l := newLoader(cfg.Path, Options{})
 	l.cfg = cfg

@@ -100,7 +100,8 @@ func (l *loader) oldRateLimit(n *node) {
 	l.cfg.Limits.Principal.CallsPerMinute, l.cfg.Limits.Anybody.CallsPerMinute = calls, calls
 }
 
-// finishLimits sets requests_per_second if the file does not set it and limits calls per minute.
+// finishLimits sets requests_per_second to its default, which depends on calls_per_minute. It does nothing if the file sets
+// requests_per_second itself, or if calls per minute are not limited.
 func (l *loader) finishLimits() {
 	for _, q := range []*conf.Quota{&l.cfg.Limits.Principal, &l.cfg.Limits.Anybody} {
 		if q.CallsPerMinute > 0 && !l.floodSaid {

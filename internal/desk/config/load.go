@@ -32,8 +32,7 @@ func Load(path string, o Options) (*Config, error) {
 	return Parse(path, data, o)
 }
 
-// Read returns the text of the config file at path. existed is false if there is no file; then err is nil. Otherwise the error is
-// an [*Error].
+// Read returns the text of the config file at path. If there is no file, existed is false and err is nil. Any error is an [*Error].
 func Read(path string) (data []byte, existed bool, err error) {
 	data, err = readRegular(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -201,9 +200,9 @@ type loader struct {
 	// Servers that are disabled or do not log in are not among them.
 	perPrincipal map[string]*node
 
-	// wanted has the references to the keyring and to commands for which [Options] has a function, by the name of the enabled
-	// server that contains them; references outside of servers are under "". answers has the values of these references, and is
-	// nil while the file is read for the first time.
+	// wanted has references to the keyring and to commands, if [Options] has a function for them. The keys of the map are the names
+	// of the enabled servers that contain the references; "" is for references outside of servers. answers has the values of the
+	// references, and is nil while the file is read for the first time.
 	wanted  map[string][]wanted
 	answers answers
 

@@ -137,8 +137,8 @@ func (r *serverReader) needPackage() {
 	}
 }
 
-// aliases has the right keys for some wrong keys. It is for wrong keys that are too short, or too different from the right one,
-// for the function nearest to find that by its letters.
+// aliases maps wrong keys to the right ones. It has the wrong keys for which the function nearest would not find the right key by
+// its letters, because they are too short or too different.
 var aliases = map[string]string{
 	"cmd":         "command",
 	"executable":  "command",

@@ -33,8 +33,8 @@ var (
 	serverOfOlderSystems = []string{"shutdown_grace", "port", "endpoint"}
 )
 
-// restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or shut it in. A mistyped
-// one is a fault, because without it mcpx would allow more than the user wants.
+// restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or shut it in. If such a
+// key is mistyped, this is a fault: if mcpx ignored the key, it would allow more than the user wants.
 var restricting = []string{
 	"disabled", "includeTools", "excludeTools", "enabled_tools", "disabled_tools", "exposed_tools", "sandboxEnabled", "sandbox",
 }
@@ -142,8 +142,8 @@ func (l *loader) ofMCPProxy() []key {
 	}
 }
 
-// autoStart reads MCP-Dock's key auto_start. MCP-Dock starts a server without it when a user says so; mcpx starts the server when
-// it is needed.
+// autoStart reads MCP-Dock's key auto_start. If it is false, MCP-Dock starts the server only when a user says so, and mcpx starts
+// it when it is needed.
 func (r *serverReader) autoStart() value {
 	return value{schema: `{"type": "boolean"}`, read: func(n *node) {
 		start := true
@@ -213,8 +213,8 @@ func (r *serverReader) envVars(n *node) {
 	}
 }
 
-// envFile reads the path of a file with environment variables, and adds these variables to fileEnv. The lines of the file are
-// KEY=VALUE, also after export; other lines are ignored.
+// envFile reads the path of a file with environment variables, and adds these variables to fileEnv. The lines of the file have the
+// form KEY=VALUE or export KEY=VALUE; other lines are ignored.
 func (r *serverReader) envFile(n *node) {
 	var name string
 	r.string(&name).read(n)
@@ -240,7 +240,7 @@ func (r *serverReader) envFile(n *node) {
 			r.fail(n, "must not contain a NUL character")
 			return
 		}
-		// Short values of variables with other names are mostly modes and ports, not secrets.
+		// Short values are mostly modes and ports, not secrets, unless the name of the variable says otherwise.
 		if named := secretKey.MatchString(key); named || len(value) >= 8 {
 			r.secret(value, named)
 		}
@@ -289,15 +289,15 @@ var protections = map[string]kind{
 	"rate_limit_per_minute": numberKind, "confirm": stringKind, "pin": stringKind, "disabled_tools": arrayKind,
 }
 
-// protects reports whether a root key asks mcpx for a protection. If its value has another kind than mcpx reads, or turns the key
-// off, it does not: an editor may have a key with this name too.
+// protects reports whether a root key asks mcpx for a protection. It does not if its value has another kind than mcpx reads,
+// because an editor may have a key with the same name. A value that is no object also must not turn the key off.
 func protects(m *node) bool {
 	want, known := protections[m.key]
 	return known && m.kind == want && (want == objectKind || !m.off())
 }
 
-// Protections returns the root keys in the text of a file that ask mcpx for a protection; nil if the file is not JSON. Who takes only
-// the servers of the file loses these protections.
+// Protections returns those root keys of a file that ask mcpx for a protection. A caller that takes only the servers of the file
+// loses these protections. If the file is not JSON, the result is nil.
 func Protections(path string, data []byte) (keys []string) {
 	root, err := decode(path, data)
 	if err != nil {
@@ -379,8 +379,8 @@ func (n *node) proxies() bool {
 	return (n.key == "mcpProxies" || n.key == "proxies") && n.kind == objectKind
 }
 
-// Foreign says why there are no servers in the text of a file that is known to be something else: TOML, INI, YAML, or the second file of
-// MCP-Dock. It returns "" for other files.
+// Foreign says why a file contains no servers for mcpx, if the file is known to be something else: TOML, INI, YAML, or the second
+// file of MCP-Dock. It returns "" for all other files.
 func Foreign(data []byte) string {
 	data = withoutMark(data)
 	root, err := parseJSON(data)
@@ -456,7 +456,8 @@ func (l *loader) missingProtections() []key {
 	}
 }
 
-// sandbox makes a server that asks for a sandbox unavailable.
+// sandbox reads the key sandbox of a server. If the value asks for a sandbox, the server is unavailable. But an object beside a
+// sandboxEnabled that is off has only the rules of a sandbox that is not used, so it makes nothing unavailable.
 func (r *serverReader) sandbox(n *node) {
 	rules := n.kind == objectKind && slices.ContainsFunc(n.parent.members, func(m *node) bool {
 		return m.key == "sandboxEnabled" && m.kind != nullKind && m.off()

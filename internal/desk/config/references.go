@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// maxExpanded is the largest size, in bytes, that a value may have at the end of each of its references. Without this limit, a
-// value that repeats a long variable could use up the memory.
+// maxExpanded is the largest size, in bytes, of a value while its references are being expanded. The size is checked after each
+// reference. Without this limit, a value that repeats a long variable could use up the memory.
 const maxExpanded = 1 << 20
 
 var (
@@ -112,10 +112,10 @@ func (r *serverReader) home() (folder, reason string) {
 	return "", "the home folder is unknown, because neither HOME nor USERPROFILE is set: set HOME, or write the whole path"
 }
 
-// expanded expands the references in a string outside of servers. ok is false if n is not a string, or if a ${...} has no
-// value: because of a fault or an unknown form, because the file is read for the first time, or because [Options] has no
-// function for it. Then the caller must not use the text as a key or token: it may still contain the reference, which everyone
-// knows who can read the file.
+// expanded expands the references in a string outside of servers. ok is false if n is not a string or has a fault, or if a ${...}
+// has no value: because its form is unknown, because the file is read for the first time, or because [Options] has no function for
+// the reference. If ok is false, the caller must not use the text as a key or token. The text may still contain the reference, and
+// everyone who can read the file knows the reference.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.expectKind(stringKind, n) {
 		return "", false
@@ -144,13 +144,15 @@ func (l *loader) path(into *string) value {
 		case ok && path != "":
 			*into = path
 		case !ok && l.o.Absent:
-			*into, _ = (&serverReader{l: l}).absolute(n.text) // not in the working folder, which may be foreign
+			// A reference in the path has no value, so the path stays as it is written. It is made absolute nevertheless: if it
+			// were relative, it would lead into the working folder, which may be foreign.
+			*into, _ = (&serverReader{l: l}).absolute(n.text)
 		}
 	}}
 }
 
-// absolute expands a path outside of servers and makes it absolute; an empty one stays empty. It reports a fault and returns false
-// if there is no path.
+// absolute reads a path that is not in a server, expands its references and makes it absolute; an empty path stays empty. If there
+// is no path, because of a fault or because a reference has no value, ok is false.
 func (l *loader) absolute(n *node) (path string, ok bool) {
 	path, ok = l.expanded(n)
 	if !ok || path == "" {
@@ -233,9 +235,9 @@ type answer struct{ text, reason string }
 type answers map[wanted]answer
 
 // external returns the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, without line breaks at its end. If there is no
-// value, reason says why. The value from the keyring or a command may be unknown: in the first reading of the file, because
-// [Options] has no function for it, because of [Options.Only], or because the server is disabled. Then external returns the
-// reference unchanged. If there is a function, external also adds the reference to r.wanted.
+// value, reason says why. The value from the keyring or a command is not known while the file is read for the first time. Later it
+// is unknown if [Options] has no function for it, if [Options.Only] excludes the server, or if the server is disabled. If the value
+// is unknown, external returns the reference unchanged. If there is a function, external also adds the reference to r.wanted.
 func (r *serverReader) external(kind, argument string) (text, reason string) {
 	one := wanted{kind, argument}
 	v, looked := r.l.answers[one]
@@ -247,7 +249,8 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + argument + "}"
-		r.secret(text, true) // a credential, as its value is: if only credentials change, the cached catalogue is still used
+		// The reference is a credential, because its value is one: if only credentials change, the cached catalogue is still used.
+		r.secret(text, true)
 		return text, ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.reason == "" {

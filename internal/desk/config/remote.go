@@ -13,7 +13,8 @@ var notPassedOn = []string{
 	"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id",
 }
 
-// CallerCredential says from where mcpx takes the value of one header in requests to a server. Exactly one of the fields is set.
+// CallerCredential says where mcpx finds the value of a header that it sends to a server. The value comes from the caller's request
+// to mcpx. Exactly one of the fields is set.
 type CallerCredential struct {
 	Header string // the name of a header of the caller's request to mcpx
 	Claim  string // the name of a claim of the caller's verified token, which is a JWT

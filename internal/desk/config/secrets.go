@@ -51,9 +51,9 @@ var (
 	schemes = []string{"bearer", "basic", "token", "apikey"}
 )
 
-// secret adds a value to the secrets of the server, unless the value is so short or common that hiding it would make messages
-// unreadable, or only names a database file. credential is true if the name or the place of the value shows that it is a
-// credential.
+// secret adds a value to the secrets of the server, which are hidden in messages. It leaves out short and common values, because
+// without them messages would become unreadable, and values that only name a database file. credential is true if the name or the
+// place of the value shows that it is a credential.
 func (r *serverReader) secret(value string, credential bool) {
 	r.strike(value, minSecret, credential)
 }
@@ -89,8 +89,8 @@ func (r *serverReader) secretIfNamed(name, value string) {
 	}
 }
 
-// literal adds a value to the secrets of the server. It is the value of an argument whose name looks like the name of a secret,
-// as in --password=X. literal leaves out short values, short numbers and the values in settings.
+// literal adds the value of an argument whose name looks like the name of a secret, as in --password=X, to the secrets of the
+// server. It leaves out short values, short numbers and the words in settings.
 func (r *serverReader) literal(value string) {
 	value = strings.Trim(strings.TrimSpace(value), `"'`)
 	number := strings.Trim(value, "0123456789.") == "" && len(value) < minNumber

@@ -54,18 +54,18 @@ func (r *serverReader) isOwn(command string) bool {
 }
 
 var (
-	// launchers are programs that run the command of a package, and verbs are their words before the name of the package. A word after
-	// a flag may be its value, except after the flags in alone.
+	// launchers are programs that run the command of a package. verbs are the words that may stand between such a program and the
+	// name of the package. A word after a flag may be the value of the flag, but the flags in alone have no value.
 	launchers = []string{"npx", "npm", "pnpx", "pnpm", "yarn", "bunx", "bun", "uvx", "uv", "pipx"}
 	verbs     = []string{"exec", "x", "dlx", "tool", "run"}
 	alone     = []string{"-y", "--yes", "-q", "--quiet"}
-	// ownPackage matches the word by which launchers name the package of mcpx (Distribution), with its version, and with the flag
-	// before it.
+	// ownPackage matches the word with which a launcher names the package of mcpx (see Distribution). The word may have a version
+	// after the name, and a flag with '=' before it.
 	ownPackage = pattern.New(`^(--?[a-z]+=)?mcpx-gateway([@=<>~![].*)?$`)
 )
 
-// afterPackage returns the arguments of mcpx if the command is a launcher that runs the package of mcpx. Otherwise it returns args,
-// and own is false.
+// afterPackage returns the arguments of mcpx, and own is true, if the command is a launcher that runs the package of mcpx.
+// Otherwise it returns args, and own is false.
 func afterPackage(command string, args []string) (rest []string, own bool) {
 	if !slices.Contains(launchers, program(command)) {
 		return args, false

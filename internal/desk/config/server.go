@@ -102,7 +102,8 @@ func (r *serverReader) fail(n *node, format string, args ...any) {
 	r.faults = append(r.faults, faultAt(n, format, args...))
 }
 
-// servers reads the value of a key that contains servers.
+// servers reads the value of a key that contains servers: an object with the servers by name, or, under some keys, an array of
+// servers that contain their names.
 func (l *loader) servers(n *node) {
 	l.someServers = true
 	switch {
