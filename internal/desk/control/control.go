@@ -94,7 +94,7 @@ type LoginsQuery struct {
 
 // LoginsAnswer has the open logins of a process, or the logins that it has just ended.
 type LoginsAnswer struct {
-	// None means that the process can have no logins.
+	// None means that this process cannot have logins of people.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
 	// Failed says why the process could not end all the logins that the query names; empty if it could.
@@ -140,8 +140,8 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Claim creates the folder if it does not exist, and returns an error if another user can enter it. On Windows only the place
-// of the folder ensures that nobody else can.
+// Claim creates the folder if it does not exist, and returns an error if another user can enter it. On Windows Claim does not check
+// this, because the place of the folder keeps other users out.
 func Claim(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -245,7 +245,7 @@ func Find(ctx context.Context) (running []*Running, silent int) {
 				continue
 			}
 			names[entry.Name()] = true
-			all.Go(func() { // ends after two times helloWithin at the latest, to connect and to read
+			all.Go(func() { // ends after two times helloWithin at the latest: once to connect, once to read
 				r, err := connect(ctx, filepath.Join(folder, entry.Name()))
 				mu.Lock()
 				defer mu.Unlock()
@@ -299,7 +299,7 @@ func (r *Running) Reload(ctx context.Context) (out Outcome, err error) {
 	return out, err
 }
 
-// Logins asks the process for its logins, or ends some, and closes the connection.
+// Logins asks the process for the open logins of people, or ends those that query.End names, and closes the connection.
 func (r *Running) Logins(ctx context.Context, query LoginsQuery) (out LoginsAnswer, err error) {
 	err = r.ask(ctx, request{Logins: &query}, &out)
 	return out, err
