@@ -153,7 +153,7 @@ func first(outputs gojq.Iter) (any, error) {
 	return v, nil
 }
 
-// tool is the implementation of a tool. given is the arguments, or nothing.
+// tool is the implementation of a tool. given has the arguments of a call as a JSON object, and is empty if the call has none.
 type tool func(given json.RawMessage) (mcp.CallToolResult, error)
 
 // tool returns the implementation of a tool. It does not check the arguments against the input schema, as mcpx has done that.

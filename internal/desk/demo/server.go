@@ -20,7 +20,7 @@ type server struct {
 	answers            map[string]tool // by the name of the tool
 }
 
-// maxLine is the maximum size of a message that serve reads, in bytes. A longer one ends it with an error.
+// maxLine is the maximum size, in bytes, of a message that serve reads. After a longer message serve returns an error.
 const maxLine = 4 << 20
 
 // serve implements [Server.Serve].
