@@ -34,9 +34,9 @@ func Get(ctx context.Context, name string) (secret string, err error) {
 	return access(ctx, func() (string, error) { return keyring.Get(service, name) })
 }
 
-// MaxBytes returns the size, in bytes, up to which the keyring of this system accepts a secret of any name. On Windows it accepts
-// no larger one. On macOS its limit is about 2,900 bytes, and depends on the length of the name. Other systems have no such
-// limit.
+// MaxBytes returns a size in bytes. The keyring of this system accepts secrets up to this size, whatever their names are. On
+// Windows this is the exact limit. On macOS the limit is about 2,900 bytes, and depends on the length of the name. Other systems
+// have no such limit.
 func MaxBytes() int {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return 2560
