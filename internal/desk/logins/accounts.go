@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Account describes a login of a principal at a server. The server may have left the config.
+// Account describes a login of a principal at a server. The server may no longer be in the config.
 type Account struct {
 	ID        string // the short ID with which administrators name the login
 	Server    string

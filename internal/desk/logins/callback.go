@@ -52,9 +52,9 @@ func (c *callback) finish(err error) {
 	})
 }
 
-// wait waits until the browser comes, or until the user has pasted the address to which the browser was sent. It returns the
-// query of that address. If a pasted address is not the redirect of this login, wait calls again with the reason, and waits on.
-// If again is nil or nothing more can be pasted, wait returns the reason as the error.
+// wait waits until the browser comes, or until the user has pasted the address to which the browser was sent. It returns the query
+// of that address. If a pasted address is not the redirect of this login, wait calls again(reason), and waits for the next address.
+// If again is nil or nothing more can be pasted, wait returns the reason as its error.
 func (c *callback) wait(ctx context.Context, pasted <-chan string, again func(reason error)) (url.Values, error) {
 	var refused error
 	for {

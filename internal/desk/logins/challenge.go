@@ -30,9 +30,9 @@ func readChallenge(header http.Header) (c challenge) {
 	return c
 }
 
-// parameters calls found for each parameter of the challenges in a WWW-Authenticate header (RFC 9110, section 11.6.1), with its scheme and
-// name in lower case. It also reads what is not quite valid, such as parameters without commas: the SDK's parser drops the whole header
-// there, and at empty values, which are valid.
+// parameters calls found for each parameter of the challenges in a WWW-Authenticate header (RFC 9110, section 11.6.1), with its
+// scheme and name in lower case. It also reads headers that are not quite valid, such as parameters without commas. The parser of
+// the SDK would drop such a header altogether, and also a valid one in which a value is empty.
 func parameters(text string, found func(scheme, name, value string)) {
 	const space = " \t"
 	scheme := ""
@@ -71,7 +71,7 @@ func parameterValue(text string) (value, rest string) {
 	return b.String(), ""
 }
 
-// cutAt splits text before the first of these characters.
+// cutAt splits text before the first character that is one of characters.
 func cutAt(text, characters string) (before, rest string) {
 	if end := strings.IndexAny(text, characters); end >= 0 {
 		return text[:end], text[end:]

@@ -71,9 +71,9 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, w
 // maxIssuers is how many of the authorization servers that a server names are tried.
 const maxIssuers = 3
 
-// issuers returns the authorization servers of s to try, in order. resource has the metadata of s, or is nil. If they name the
-// issuer preferred, it is the only one. A configured client is registered at one authorization server, and another one must not
-// get its secret: so only the first is tried.
+// issuers returns the authorization servers of s to try, in order. resource has the metadata of s, or is nil if there are none. If
+// the metadata name the issuer preferred, the result has only this issuer. If the config has a client for s, the client is
+// registered at one authorization server, and no other may get the client's secret. Then the result has only the first issuer.
 func (s Server) issuers(resource *oauthex.ProtectedResourceMetadata, preferred string) []string {
 	switch {
 	case s.Issuer != "":
@@ -149,10 +149,11 @@ const pkce = "S256"
 // server.
 const metadataTime = 10 * time.Second
 
-// serverMetadata reads the metadata of the authorization server with this issuer, at the first of the well-known URLs that has
-// metadata of this issuer: some servers answer at the others with a page, an error or the metadata of another issuer. It returns nil if
-// all of them answer 4xx. It does not use the SDK's function, which ends at the first such answer, keeps the slash at the end of an issuer
-// in the URLs, and demands PKCE also for tokens that are got without a browser.
+// serverMetadata reads the metadata of the authorization server with this issuer. It tries the well-known URLs in order, and takes
+// the first metadata that are of this issuer: at a wrong URL some servers answer with a page, an error or the metadata of another
+// issuer. It returns nil if all URLs answer 4xx. It does not use the SDK's function for three reasons. That function ends at the
+// first wrong answer, it keeps the slash at the end of an issuer in the URLs, and it demands PKCE even for tokens that need no
+// browser.
 func serverMetadata(ctx context.Context, client *http.Client, issuer string) (*oauthex.AuthServerMeta, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -218,9 +219,9 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// readMetadata reads the metadata at the URL address. It returns nil if the server answers 4xx, but not for 429, which means too many
-// requests. It does not use oauthex, because oauthex refuses metadata whose resource differs from the server's URL, and many servers
-// have such metadata.
+// readMetadata reads the metadata at the URL address. It returns nil without an error if the server answers 4xx, except for 429
+// (too many requests), which is an error. It does not use oauthex, because oauthex refuses metadata whose resource differs from the
+// server's URL, and many servers have such metadata.
 func readMetadata[T any](ctx context.Context, client *http.Client, address string) (*T, error) {
 	var metadata T
 	ctx, cancel := context.WithTimeout(ctx, metadataTime)

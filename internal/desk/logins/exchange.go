@@ -47,15 +47,17 @@ type grantor struct {
 	since    time.Time // when it was discovered
 }
 
-// staysFor is how long an authorization server that was discovered is used, even if it does not answer, or is another one than
-// the issuer of the callers' tokens. So requests that cannot succeed do not search for the authorization server each time.
+// staysFor is how long mcpx keeps an authorization server that it has discovered, even if that server does not answer or did not
+// issue the callers' tokens. Without this time, each request would search for the authorization server again, although it cannot
+// succeed.
 const staysFor = 10 * time.Second
 
 // exchanged is a token that mcpx got in exchange for the token of a caller.
 type exchanged struct {
 	answer[string]
 	until time.Time // when mcpx must request another token; set together with the answer
-	// fresh is true if the server refused the token before this one, and has not accepted this one yet.
+	// fresh is true if mcpx got this token because the server had refused an older one, and the server has not accepted this token
+	// yet.
 	fresh bool
 }
 
@@ -84,9 +86,10 @@ func (a *answer[T]) answered() bool {
 	}
 }
 
-// Exchange returns a function that must be called once for each caller of s. Its parameter principal is the caller's ID, which
-// begins with the issuer and a space, and subject returns the caller's own token, a JWT, from the caller's latest request. Its result wrap
-// makes a transport add the exchanged token to the caller's requests; its result secrets lists the tokens that must be removed from texts.
+// Exchange returns a function that must be called once for each caller of s. The parameter principal of that function is the
+// caller's ID, which begins with the issuer and a space. Its parameter subject returns the caller's own token, a JWT, from the
+// caller's latest request. The result wrap makes a transport add the exchanged token to the caller's requests. The result secrets
+// lists the tokens that must be removed from texts.
 //
 // mcpx sends the caller's token only to oauth.issuer or, if the config has none, to the issuer that issued the token: whoever has the
 // token is the caller at mcpx, so the server must not choose who gets it.
@@ -116,8 +119,8 @@ func (c *exchanging) token(ctx context.Context) (string, error) {
 	return c.of.get(ctx, c.principal, c.subject(), "")
 }
 
-// refused requests another token after the server has answered 401. If the server says that the token lacks scopes, another
-// token would not help, and refused returns an error. After another 403 it returns "".
+// refused requests another token after the server has answered 401. If the server says that the token lacks scopes, another token
+// would not help, and refused returns an error. After any other 403 it returns "", so the request is not repeated.
 func (c *exchanging) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	challenge := readChallenge(resp.Header)
 	switch {
@@ -152,9 +155,9 @@ func (c *exchanging) secrets() []string {
 	return []string{subject}
 }
 
-// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. It returns the
-// kept token, unless that has expired, or is refusedToken, which the server has refused. Concurrent calls for the same subject
-// share one request.
+// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. If mcpx has kept
+// such a token, get returns it. But if the kept token has expired, or is refusedToken, which the server has refused, get requests
+// another one. Concurrent calls for the same subject share one request.
 func (x *exchanges) get(ctx context.Context, principal, subject, refusedToken string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
@@ -219,8 +222,8 @@ func (x *exchanges) ask(ctx context.Context, principal, subject string, e *excha
 	}
 }
 
-// forget makes the next exchange of callers of an issuer discover the authorization server again, which may have moved. It does
-// nothing if g was discovered just now.
+// forget drops the authorization server g, which was found for the callers whose tokens come from this issuer. So their next
+// exchange discovers it again, as it may have moved. But if g was discovered less than staysFor ago, forget does nothing.
 func (x *exchanges) forget(issuer string, g *grantor) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

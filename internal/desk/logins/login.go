@@ -144,9 +144,9 @@ func isPage(address string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(address)
 }
 
-// boundTo returns the authorization server where the configured client was used before, at known. The client is registered there,
-// and another authorization server would get its secret. With oauth.issuer the user has said where the client belongs. It returns
-// "" if the client was not used before (known is zero then), or is not bound.
+// boundTo returns the authorization server that alone may get the secret of the configured client: the one at which the client was
+// used before, at the endpoint known. known is zero if there was no login before. boundTo returns "" if the client was not used
+// before, or if the user has set oauth.issuer, and so has said where the client belongs.
 func (s Server) boundTo(known endpoint) string {
 	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID {
 		return ""
@@ -184,8 +184,9 @@ func (l *Logins) refuses(s Server) error {
 	return nil
 }
 
-// keep stores a new login in place of the one before. It does so even if ctx ends, because the user has already completed the
-// login. What the server asked for since an earlier login, and the new one has, is remembered for the next one.
+// keep stores a new login in place of the old one. It does so even if ctx ends, because the user has already completed the login.
+// Scopes that the server asked for since an older login stay in the new login's Wanted if the new login has them. So the next login
+// requests them again.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()

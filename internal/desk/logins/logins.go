@@ -111,8 +111,8 @@ func (l *Logins) Holds(s Server) bool {
 	return !l.store.nowhere() && !l.store.stamp(loginFile(s)).absent
 }
 
-// Changed returns the names of those servers whose login was created, renewed or deleted since the last call of Changed, by
-// this process or another one. It considers only servers for which a method such as Authorize was called before that.
+// Changed returns the names of those servers whose login was created, renewed or deleted since the last call of Changed, by this
+// process or another one. A server is known to Changed only after a method such as Authorize was called for it.
 func (l *Logins) Changed() (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,8 +33,8 @@ func NewShared(records state.Followed, log *slog.Logger) *Logins {
 	return l
 }
 
-// Held returns the ID of a principal's login at s, or "" if the principal has no usable login. A login is not usable if the
-// server has asked for more scopes than it has.
+// Held returns the ID of a principal's login at s, or "" if the principal has no usable login. A login is also not usable if it
+// lacks scopes for which the server has asked.
 func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	now, err := l.source(s).current(ctx)
 	if _, needed := errors.AsType[*neededError](err); needed {
@@ -100,7 +100,7 @@ func (o *oneLogin) refused(ctx context.Context, token string, resp *http.Respons
 	return o.source.refused(ctx, token, resp)
 }
 
-// check returns an error if there is no login, or if it is a principal's and has another ID than p.id.
+// check returns an error if there is no login any more. If the login is a principal's, it must also have the ID o.id.
 func (o *oneLogin) check(ctx context.Context) error {
 	now, err := o.current(ctx)
 	switch {

@@ -63,8 +63,9 @@ func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener
 	return c, listener, nil
 }
 
-// unregistered returns the client that mcpx can use without registering it: the configured one, or the one of the configured document, if
-// the authorization server reads such documents. ok is false if there is none.
+// unregistered returns the client that mcpx can use without registering it. This is the client with the configured ID. If there is
+// no such ID, it is the client of the configured metadata document, provided that the authorization server reads such documents. ok
+// is false if there is no such client.
 func (s Server) unregistered(meta *oauthex.AuthServerMeta) (own client, ok bool) {
 	switch {
 	case s.ClientID != "":
@@ -105,8 +106,8 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	return made, nil
 }
 
-// neverExpires is a Unix time, in the year 6325, from which on a secret counts as one that never expires. Some authorization
-// servers send milliseconds.
+// neverExpires is a Unix time in the year 6325. If the secret of a client expires at this time or later, mcpx assumes that it never
+// expires, because some authorization servers send the time in milliseconds.
 const neverExpires = 1 << 37
 
 // registration is the response of a registration endpoint (RFC 7591, sections 3.2.1 and 3.2.2).
@@ -119,8 +120,9 @@ type registration struct {
 	Description string          `json:"error_description"`
 }
 
-// askToRegister sends the request for a registration. Its error never quotes the response, which may contain a secret, except for
-// an OAuth error, which is a refusedError. It does not use the SDK's function, which panics if the response is null.
+// askToRegister sends the request for a registration. If the response is an OAuth error, askToRegister returns it as a
+// refusedError. Any other error does not quote the response, which may contain a secret. askToRegister does not use the SDK's
+// function, which panics if the response is null.
 func askToRegister(ctx context.Context, web *http.Client, address string, asked any) (*registration, error) {
 	data, err := json.Marshal(asked)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 const (
 	// sharedTime is how long a record is kept if it does not change. A renewal of a login changes its record.
 	sharedTime = 100 * 24 * time.Hour
-	// leaseTime is how long a lock lasts if the process that holds it dies. It is longer than any renewal of a login
-	// takes, by more than the minute by which the clocks of replicas may differ.
+	// leaseTime is how long a lock lasts if the process that holds it dies. No renewal of a login takes so long, even if the clocks
+	// of two replicas differ by a minute.
 	leaseTime = refreshTime + 70*time.Second
 	// EndTime is how long [Logins.End] may take: first the lock, if the process that holds it dies, and then the authorization
 	// server.

@@ -45,8 +45,9 @@ type source struct {
 	unwritten bool
 	seen      []string // the latest secrets, which must be removed from texts
 	renewal   *renewal // the last one, which may be under way; nil if there was none
-	// fresh is a token that mcpx got because the server had refused another, and that the server has not accepted yet; otherwise it
-	// is empty. If the server refuses fresh too, mcpx does not request one more token, because that would not help.
+	// fresh is a token that mcpx got because the server had refused an older one, as long as the server has not accepted fresh
+	// itself. Otherwise fresh is empty. If the server refuses fresh too, mcpx does not request one more token, because that would
+	// not help.
 	fresh string
 }
 
@@ -224,8 +225,8 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	return fresh.Access, nil
 }
 
-// want stores the scopes that the server asked for, so that the next login requests them too, unless there are more than
-// maxWanted. It always returns an error, which tells the user to log in again.
+// want stores the scopes that the server asked for, so that the next login requests them too. It stores nothing if the file would
+// then have more than maxWanted scopes. It always returns an error, which tells the user to log in again.
 func (s *source) want(ctx context.Context, scopes []string) error {
 	needed := s.needed("the server needs more scopes for this")
 	ctx, cancel := detached(ctx, refreshTime)
@@ -255,9 +256,10 @@ type renewal struct {
 	c        *challenge
 }
 
-// renew gets a new token in place of the one in previous, unless another call or process has already done so. Calls that need the
-// same share one request. If ctx ends, renew returns, but the request goes on, because its response must be stored. c is the
-// challenge with which the server has refused a token that mcpx owns itself (Server.machine); otherwise nil.
+// renew gets a new token that replaces the one in previous, unless another call or process has already done so. Concurrent calls
+// that replace the same token share one request. If ctx ends, renew returns, but the request goes on, because its response must be
+// stored. c is nil for a login. For a token that mcpx owns itself (Server.machine), c is the challenge with which the server has
+// refused that token, if it has.
 func (s *source) renew(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	replaced := ""
 	if previous != nil {
@@ -322,7 +324,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &passingError{err.Error() + "; the login is kept, mcpx tries again"}
 	} else {
 		fresh.take(token)
-		// A scope that the login before had and the renewed one lacks is no longer wanted, until the server asks for it again.
+		// If the renewed login has lost a scope that the old one had, the scope is no longer wanted, until the server asks for it
+		// again.
 		fresh.Wanted = slices.DeleteFunc(slices.Clone(l.Wanted), func(scope string) bool {
 			return slices.Contains(l.Scopes, scope) && !slices.Contains(fresh.Scopes, scope)
 		})
@@ -343,7 +346,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 
 // take sets the tokens and scopes of the login from the response of a token endpoint.
 func (l *login) take(token *oauth2.Token) {
-	// Round removes the monotonic clock, which stands still while the machine sleeps: the token would seem valid for as much longer.
+	// Round removes the monotonic clock. That clock stands still while the machine sleeps, so after a sleep an expired token would
+	// seem to be valid.
 	l.Access, l.Refresh, l.Expiry, l.Issued = token.AccessToken, token.RefreshToken, token.Expiry.Round(0), time.Now().Round(0)
 	l.Scopes = scopesOf(token.Extra("scope"), l.Scopes)
 	l.Ended = ""

@@ -36,9 +36,10 @@ type login struct {
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Issued   time.Time `json:"issued,omitzero"`
 	Expiry   time.Time `json:"expiry,omitzero"` // zero if unknown
-	// Ended is the error code with which the authorization server has refused for good to renew the login; empty if it has not.
+	// Ended is the error code with which the authorization server has refused to renew the login for good. It is empty if the login
+	// has not ended.
 	Ended string `json:"ended,omitempty"`
-	// Wanted has the scopes that the server asked for since this login or an earlier one. The next login requests them too.
+	// Wanted has the scopes that the server asked for after this login or after an older one. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
 	// Principal is the ID of the principal; it is empty for a login of the user who runs mcpx. ID and begun are set by
 	// [Logins.Finish]. The ID is random; it stays the same when the login is renewed.

@@ -135,8 +135,7 @@ func tokenError(issuer string, err error, replacements []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long a JWT is valid with which mcpx authenticates (private_key_jwt). mcpx signs a new one for each
-// request.
+// assertionLife is how long each JWT is valid by which mcpx proves who it is (private_key_jwt). Each request has a new JWT.
 const assertionLife = 5 * time.Minute
 
 // assertion returns the parameters with which mcpx authenticates by private_key_jwt (RFC 7523): a JWT that is signed with the client's
