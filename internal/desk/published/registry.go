@@ -36,8 +36,8 @@ type Server struct {
 	Deprecated string `json:"-"`
 }
 
-// Package is a package from which a [Server] can be run on this machine, such as one of npm or PyPI, or a container image. It
-// also says with which arguments and environment variables. A server may have several.
+// Package is a package from which a [Server] can be run on this machine: a package of npm or PyPI, or a container image. It also
+// has the arguments and environment variables for that. A server may have several packages.
 type Package struct {
 	RegistryType         string
 	RegistryBaseURL      string

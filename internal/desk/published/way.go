@@ -55,8 +55,8 @@ var kinds = map[string]struct {
 	NPM: {"npx", npmName}, PyPI: {"uvx", pyName}, OCI: {"docker", ociName},
 }
 
-// Ways returns the ways to start or reach the server: first packages, then remote addresses, each in the order of the registry.
-// unusable says, for each way that mcpx cannot use, why.
+// Ways returns the ways to start or reach the server: first packages, then remote addresses, each in the order of the registry. If
+// mcpx cannot use a way, unusable has a text that names the way and the reason.
 func (s *Server) Ways() (ways []Way, unusable []string) {
 	for i := range s.Packages {
 		p := &s.Packages[i]
