@@ -62,7 +62,8 @@ func (b *Book) Add(date time.Time, k Key, f Figures) {
 	b.saveLater()
 }
 
-// put adds figures to the pending ones of an entry; if these are too many, to those of otherKey. The caller holds mu.
+// put adds figures to the pending figures of the entry e. If too many entries are pending, and e is not one of them, put adds the
+// figures to those of otherKey. The caller holds mu.
 func (b *Book) put(e entry, f Figures) {
 	if b.pending[e] == nil {
 		if len(b.pending) >= maxPending {
@@ -125,7 +126,8 @@ func (b *Book) save() {
 	b.saveLater()
 }
 
-// keep makes the figures pending again that a save could not write. written has the days that it has written. The caller holds mu.
+// keep makes those figures pending again that save could not write. written has the days whose figures are in the files. The caller
+// holds mu.
 func (b *Book) keep(pending map[entry]*Figures, written map[int]bool) {
 	for e, f := range pending {
 		if !written[e.day] {

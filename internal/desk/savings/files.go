@@ -78,8 +78,9 @@ func read(path string) (day Day, err error) {
 	return day, nil
 }
 
-// prune deletes the files of days that are KeptDays or more before date, also in the folders beside dir: their configs may be gone. In
-// dir it also deletes temporary files that killed processes have left. The caller has the lock of dir.
+// prune deletes the files of days that are KeptDays or more before date. It also does so in the folders of other configs, which lie
+// beside dir, because nobody else may do it if such a config is gone. In dir it also deletes temporary files that killed processes
+// have left. The caller has the lock of dir.
 func prune(dir, date string) {
 	today, err := time.Parse(time.DateOnly, date)
 	if err != nil {
@@ -91,7 +92,7 @@ func prune(dir, date string) {
 	}
 	oldest := today.AddDate(0, 0, 1-KeptDays).Format(time.DateOnly)
 	all := filepath.Dir(dir)
-	folders, _ := os.ReadDir(all) // what cannot be deleted now, the next day tries again
+	folders, _ := os.ReadDir(all) // files that cannot be deleted now are tried again on the next day
 	for _, folder := range folders {
 		for _, old := range dates(filepath.Join(all, folder.Name())) {
 			if old < oldest {

@@ -70,7 +70,7 @@ type Day struct {
 	Clients map[string]Figures `json:"clients"`
 }
 
-// The largest numbers of names in a day. The file of a day with so many names has about 100 KB; most files have 2 KB.
+// These are the largest numbers of names in a day. The file of a day with so many names has about 100 KB; most files have 2 KB.
 const (
 	maxServers = 150
 	maxTools   = 500
