@@ -17,8 +17,8 @@ const commandTime = 10 * time.Second
 
 // Run runs a command, without a shell and without input, and returns its output. Its errors name only the program, because the
 // arguments and the output may be secret. The parameter environ is the environment of the command; nil means the environment of
-// mcpx. If folder is not empty, the command runs in this folder, and its program is looked up in the PATH of environ, which is
-// then the environment of a session of the daemon.
+// mcpx. The daemon passes the folder and the environment of the session for which it needs the secret: the command runs in this
+// folder, and its program is looked up in the PATH of environ. Other callers pass an empty folder.
 func Run(ctx context.Context, argv []string, folder string, environ []string) (string, error) {
 	program := argv[0]
 	if filepath.Base(program) != program && !filepath.IsAbs(program) {
