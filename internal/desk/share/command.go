@@ -90,8 +90,8 @@ func (l launcher) after(verb string) launcher {
 	return l
 }
 
-// packageOf returns which package a command runs. It understands common launchers and wrappers. It gives up if it does not
-// understand the arguments of a launcher or wrapper, because they may change which package is run.
+// packageOf returns which package a command runs. It understands common launchers and wrappers. The second result is false if
+// packageOf does not understand the arguments of a launcher or wrapper, because such arguments may change which package is run.
 func packageOf(command string, args []string) (commandLine, bool) {
 	name := programName(command)
 	if line, ok, known := wrapped(name, args); known {

@@ -38,9 +38,9 @@ var programs = strings.Fields(`
 	docker podman git
 `)
 
-// Folder returns the folder in which a server starts for this session: its cwd if the config sets one (a relative one is
-// relative to the folder of the session), the home folder if all sessions share the server and the home folder is known, or
-// else the folder of the session.
+// Folder returns the folder in which a server starts for this session. If the config sets cwd, Folder returns it; a relative cwd is
+// below the folder of the session. Without cwd, a server that all sessions share starts in the home folder, if that is known. Any
+// other server starts in the folder of the session.
 func (s *Session) Folder(server *config.Server, share conf.Share) string {
 	switch {
 	case filepath.IsAbs(server.Cwd):
@@ -60,11 +60,11 @@ func (s *Session) Folder(server *config.Server, share conf.Share) string {
 // env returns the environment with which the server starts for this session.
 func (s *Session) env(server *config.Server) []string { return proc.Environment(s.environ, server.Env) }
 
-// Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share
-// is folder or user. The digest covers all that the config says about the server's start or address, with references expanded.
-// For a local server it also covers the file of the command, the folder, and the part of the environment that changes what runs
-// or with whose rights ([proc.Decisive], and programs). Digest looks at the disk and starts nothing. Nobody can read a secret
-// from the digest, because it is a SHA-256.
+// Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share is
+// folder or user. The digest covers all that the config says about the server's start or address, with references expanded. For a
+// local server it also covers the file of the command, the folder, and those variables and programs of the environment that change
+// what runs, or with whose rights (see [proc.Decisive] and programs). Digest looks at the disk and starts nothing. Nobody can read
+// a secret from the digest, because it is a SHA-256.
 func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	parts := []any{share, server.Type, fieldsOf(server.Launch), fieldsOf(server.Remote)}
 	if share == conf.ShareFolder {

@@ -14,7 +14,7 @@ import (
 // Choice says which sessions share a server, and why.
 type Choice struct {
 	Share conf.Share
-	// Why is one line for the user. It quotes nothing from the config except the name of a package.
+	// Why is a text of one line that tells the user the reason. It quotes nothing from the config except the name of a package.
 	Why string
 	// Set means that Share comes from the config. Otherwise mcpx has chosen it.
 	Set bool
