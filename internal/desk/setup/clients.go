@@ -26,8 +26,8 @@ type Client struct {
 	// project is the path of the client's config file in a project's folder, relative to that folder; empty if the client has no
 	// such file.
 	project string
-	// folder is set by [Client.Editing]: the folder of the project to which the edited file belongs. It is empty if the file
-	// belongs to no project, as the user's file does.
+	// folder is set by [Client.Editing]. It is the folder of the project to which the edited file belongs. It is empty if the file
+	// belongs to no project, for example if it is the user's own file.
 	folder string
 }
 

@@ -54,9 +54,9 @@ func (f ConfigFile) edit(target string, change func(data []byte) ([]byte, error)
 	return replace(target, after, before, existed)
 }
 
-// WhyNot returns the error to report after an edit of the text original has failed with the error err. If original was not a
-// valid config, WhyNot returns the error of parsing it, which says where the fault is. Otherwise, and if original is blank or err
-// is [ErrNoServer], it returns err, with a note that nothing was written.
+// WhyNot returns the error to report after an edit of the text original has failed with the error err. If original was not a valid
+// config, WhyNot returns the error of parsing original, which says where the fault is. But if original was valid or blank, or if
+// err is [ErrNoServer], it returns err with a note that nothing was written.
 func (f ConfigFile) WhyNot(original []byte, err error) error {
 	if _, fault := config.Parse(f.Path, original, f.Reading); fault != nil && !Blank(original) && !errors.Is(err, ErrNoServer) {
 		return fault

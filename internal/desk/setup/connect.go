@@ -29,7 +29,7 @@ type Change struct {
 	Existed bool // the file exists before the change
 	// Before and After are the contents of the file before and after the change.
 	Before, After []byte
-	// Gone means that the change deletes the file. mcpx had created it.
+	// Gone means that the change deletes the file, because mcpx had created it.
 	Gone bool
 	// Moved are the names of the servers that are removed from the file because mcpx serves them.
 	Moved []string
@@ -38,7 +38,8 @@ type Change struct {
 	// Exact is for a change that undoes earlier changes. It means that the file gets back, byte for byte, the content that it had
 	// before mcpx was connected.
 	Exact bool
-	// Unrecorded says why the records of files cannot be read, for a change that undoes earlier changes; nil if they can.
+	// Unrecorded is only for a change that undoes earlier changes. It says why the records of files cannot be read, and is nil if
+	// they can be read.
 	Unrecorded error
 
 	record record
@@ -190,8 +191,8 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Move has servers of mcpx's config. A server in the client's file that an enabled one of these replaces (see Doubled) is removed
-	// from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
+	// Move has servers of mcpx's config. If an enabled server in Move replaces a server in the client's file (see Doubled), Connect
+	// removes the latter from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
 	Move []Found
 }
 
@@ -266,8 +267,8 @@ func (e edited) addSelf(servers []Found, connection Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of the servers that an enabled server in configured replaces: it defines the same server, and hides at
-// least the tools that they hide.
+// Doubled returns the names of those servers that an enabled server in configured can replace. That server must be defined in the
+// same way, and it must hide at least the tools that the replaced server hides.
 func Doubled(servers, configured []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, configured) {
@@ -306,9 +307,9 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	return servers, err
 }
 
-// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back,
-// unless the old content also has an entry that starts mcpx. Otherwise Disconnect removes this entry and, if the backup can be
-// read, adds the servers again that Connect removed. It writes nothing; [Backups.Undo] does.
+// Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back.
+// But if the file has changed, or if even the old content has an entry that starts mcpx, Disconnect removes that entry. Then it
+// also adds the servers again that Connect removed, if the backup can be read. Disconnect writes nothing; [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.forUndo(c, file, Read)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {

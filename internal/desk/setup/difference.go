@@ -57,8 +57,8 @@ type missing struct{}
 type place struct {
 	secret bool // the value, or values inside it, may be secrets
 	ofTool bool // members have the names of a tool's parameters, which are not keys of mcpx
-	// ofCaller is true in the key credentials of a server. Values such as header:NAME say there where the caller's request has a
-	// secret, and are no secrets.
+	// ofCaller is true inside the key credentials of a server. Values there, such as header:NAME, only say where the caller's
+	// request has a secret, so they are not secret themselves.
 	ofCaller bool
 }
 

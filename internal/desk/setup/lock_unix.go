@@ -12,9 +12,10 @@ import (
 // lockWithin is how long lockFolder waits for another mcpx. An edit takes milliseconds, unless its disk or keyring hangs.
 const lockWithin = 10 * time.Second
 
-// lockFolder keeps every other mcpx from editing files in the folder until unlock is called or this process ends. It locks the folder
-// itself, so that no file for locks lies beside the user's files. Where folders cannot be locked, as on some network file systems, or
-// if the other mcpx takes too long, unlock does nothing, and only the comparison in [replace] is left.
+// lockFolder keeps every other mcpx from editing files in the folder until unlock is called or this process ends. It locks the
+// folder itself, so that no file for locks lies beside the user's files. Some network file systems cannot lock folders, and the
+// other mcpx may take too long. In these cases lockFolder returns without the lock, and only the comparison in [replace] protects
+// the file.
 func lockFolder(folder string) (unlock func()) {
 	f, err := os.Open(folder)
 	if err != nil {

@@ -111,8 +111,8 @@ func Secrets(merged []Merged) int {
 	return n
 }
 
-// NewConfig returns the text of a new config with the servers in merged. before is the text of the file now, which has comments at most
-// (see [Blank]); they stay at the beginning.
+// NewConfig returns the text of a new config with the servers in merged. The parameter before is the present text of the file,
+// which is [Blank]: it has comments at most. These comments stay at the beginning.
 func NewConfig(before []byte, merged []Merged) ([]byte, error) {
 	text := strings.TrimRight(string(before), " \t\r\n")
 	if text != "" {

@@ -25,7 +25,8 @@ type Source struct {
 	File       string
 	// Servers are the servers in the file, in the order of the file.
 	Servers []Found
-	// NotTaken are the keys outside of servers that ask mcpx for a protection.
+	// NotTaken are the keys outside of servers that ask mcpx for a protection. Only the servers of a Source are taken, so the user
+	// must know about these keys.
 	NotTaken []string
 	// Exists is true if the file exists, even if it cannot be read.
 	Exists bool
@@ -87,7 +88,8 @@ func FindProject(s System) []string {
 	return files
 }
 
-// ReadConfig reads mcpx's own config. Its servers do not run in its folder, even if it has the name of a project's file.
+// ReadConfig reads mcpx's own config. Even if the file has the name of a client's project file, its servers do not run in its
+// folder.
 func ReadConfig(file string, o config.Options) Source {
 	return readSource(Client{}, origin{file: file, reading: o})
 }
