@@ -23,7 +23,8 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Patience is how long a command tries to reach a daemon before it does the work in its own process.
+// Patience is how long a command of mcpx tries to reach the daemon, a process that commands share, before it does the work in its
+// own process.
 const Patience = 300 * time.Millisecond
 
 // retryEvery is the time between two attempts to connect to a daemon that is starting.

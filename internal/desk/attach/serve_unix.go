@@ -236,7 +236,8 @@ func (d *Daemon) receive(conn *net.UnixConn) (*Session, error) {
 // servers.
 const spareFiles = 32
 
-// reserved are file descriptors that are held open only so that they can be closed when a session needs as many.
+// reserved are file descriptors that the daemon holds open for a session that is about to begin. It closes them when the session
+// needs as many of its own.
 type reserved []int
 
 // reserve opens as many file descriptors as a session will need, so that no other session that begins meanwhile can take them. The
