@@ -17,7 +17,7 @@ import (
 )
 
 // Auth says which clients may connect over HTTP, and what they may do. Its fields have the values of the key auth of the file. The
-// keys auth_token and dial.compat may add to an Auth, or create one if the file has no key auth.
+// key auth_token adds a token. If the file has no key auth, the keys auth_token and dial.compat create an Auth.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
 	Audiences    []string // a JWT of an issuer must be for one of these; nil means Resource, or the requested URL below it
@@ -233,8 +233,8 @@ func (l *loader) oldAuthToken(n *node) {
 }
 
 // finishAuth checks what concerns several keys. It adds a fault if no client could connect, if auth.certificates or auth.front
-// lacks what it needs in other keys, or if users would have two names. It warns if no rule gives anything. A server with "per":
-// "principal" in oauth becomes unavailable if auth.resource is missing.
+// lacks what it needs in other keys, or if users would have two names (see checkNames). It warns if no rule in auth.rights grants
+// anything. If auth.resource is missing, each server whose oauth has "per": "principal" becomes unavailable.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {
@@ -307,7 +307,7 @@ func (l *loader) rightObject(r *conf.Right) object {
 // list is a fault, because it could mean nobody or everybody.
 func (l *loader) appliesTo(list value) value { return l.notEmpty(list, "the rule does not ask for it") }
 
-// minAuthServerKey is the length of the shortest auth.front.key, in bytes.
+// minAuthServerKey is the smallest length, in bytes, that the value of auth.front.key may have.
 const minAuthServerKey = 32
 
 func (l *loader) checkAuthServer(n *node, f *conf.AuthServer) {

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// minClusterKey is the length of the shortest cluster.key, in bytes.
+// minClusterKey is the smallest length, in bytes, that the value of cluster.key may have.
 const minClusterKey = 32
 
 var (
@@ -44,7 +44,8 @@ func (l *loader) clientTLSObject(t *conf.ClientTLS) object {
 	}}
 }
 
-// severalOf reads a string or an array of strings, and expands the references in them. It calls the function check for each string.
+// severalOf reads a string or an array of strings, and expands the references in them. It calls the function check for each string
+// in which all references have values.
 func (l *loader) severalOf(into *[]string, check func(n *node, text string)) value {
 	return value{schema: `{"anyOf": [` + text + `, ` + texts + `]}`, read: func(n *node) {
 		items := []*node{n}

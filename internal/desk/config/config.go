@@ -83,8 +83,8 @@ type ForServers struct {
 	HealthCheck   bool
 	Health        conf.Health
 	Registry      string // the URL of an MCP registry
-	// Daemon says whether sessions over stdio, and mcpx exec, share the daemon. The daemon ends after it had no session for
-	// DaemonIdle.
+	// Daemon says whether sessions over stdio, and the command mcpx exec, share one process, which is called the daemon. The daemon
+	// ends when it has had no session for the time DaemonIdle.
 	Daemon     bool
 	DaemonIdle time.Duration
 }
@@ -134,7 +134,8 @@ type Group struct {
 	ReadOnly bool
 	Confirm  conf.Confirm
 	View     string // ViewTwoTools or ViewTools
-	// CatalogueTokenBudget is the budget of the group. 0 means the value of [ForClients.CatalogueTokenBudget].
+	// CatalogueTokenBudget is how many tokens the catalogue of the group may cost. 0 means the value of
+	// [ForClients.CatalogueTokenBudget].
 	CatalogueTokenBudget int
 }
 
@@ -250,8 +251,9 @@ type Options struct {
 	// fault then, and the reference stays as the file writes it. mcpx sets Absent for commands that do not need the secrets of the
 	// file.
 	Absent bool
-	// Only has names of servers, as the file writes them. If it is not empty, Keyring and Run are called only for references in
-	// these servers and outside of servers. If the file lacks one of these servers, Only is ignored.
+	// The list Only has names of servers, as the file writes them. If it is not empty, Keyring and Run are called only for
+	// references in these servers, and for references outside of servers. But if the file lacks one of these servers, the list is
+	// ignored.
 	Only []string
 }
 

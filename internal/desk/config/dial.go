@@ -34,8 +34,8 @@ func (l *loader) checkDialRule(n *node, r *conf.DialRule) {
 	}
 }
 
-// minCompatKey is the length of the shortest dial.compat_key, in bytes. mcp-endpoint-server, the older system whose paths
-// dial.compat serves, made keys of this length.
+// minCompatKey is the smallest length, in bytes, that the value of dial.compat_key may have. mcp-endpoint-server, the older system
+// whose paths dial.compat serves, made keys of this length.
 const minCompatKey = 32
 
 func (l *loader) checkDial(n *node, d *conf.Dial) {

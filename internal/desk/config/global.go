@@ -20,7 +20,7 @@ func (l *loader) root() object {
 	return object{name: "config", keys: slices.Concat(l.serverTables(), l.forClients(), l.forCalls(), l.forServers(), l.overHTTP(), l.toLog(), l.ofMCPProxy(), l.missingProtections())}
 }
 
-// serverTables returns $schema and the keys at the root of the file that contain servers.
+// serverTables returns the key $schema, and those root keys of the file that contain servers.
 func (l *loader) serverTables() []key {
 	table := func(name, schema string) value {
 		return value{read: l.servers, schema: schema, describe: func() object { return l.serverReader().object() }}

@@ -115,8 +115,8 @@ func parseJSON(data []byte) (*node, error) {
 	return nodeOf(value), nil
 }
 
-// StandardJSON returns data without comments, trailing commas and a byte order mark. Its error is a [*SyntaxError], which gives
-// name as the name of the file.
+// StandardJSON returns data without comments, trailing commas and a byte order mark. Any error is a [*SyntaxError], whose field
+// File is name.
 func StandardJSON(name string, data []byte) ([]byte, error) {
 	if _, err := decode(name, data); err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ type value struct {
 	named bool
 	// words are the accepted strings, if there are only a few.
 	words []string
-	// off names the values that turn the key off: it is the name of their definition in the JSON Schema, "off" or "plainOff".
-	// It is empty if no value turns the key off, or if schema accepts those that do.
+	// off is the name of a definition in the JSON Schema, "off" or "plainOff". The definition lists the values that turn the key
+	// off. off is empty if no value turns the key off, or if schema already accepts the values that do.
 	off string
 	// minimum and maximum are the smallest and the largest accepted number. maximum is 0 if there are no such limits, or if schema
 	// contains the limits.
@@ -115,9 +115,9 @@ func (l *loader) nested(describe func() object) value {
 	}}
 }
 
-// optional reads an object into *into. If the value turns the key off, as null and false do, *into stays nil. An object can turn
-// the key off only if the key enabled is among its keys. The parameter initial has the defaults, and check adds faults that concern
-// several keys of the object.
+// optional reads an object into *into. The function keys describes the object, initial has the defaults, and check adds faults that
+// concern several keys. If the value turns the key off, as false does, *into stays nil. An object such as {"enabled": false} does
+// so only if enabled is one of the keys that the function keys describes.
 func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	describe, off := func() object { return keys(new(initial)) }, "plainOff"
 	if describe().key("enabled") != nil {
@@ -133,8 +133,8 @@ func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check
 	}}
 }
 
-// list reads an array of objects, which replaces the content of *into. For each object, initial has the defaults, and check adds
-// faults that concern several keys of the object.
+// list reads an array of objects, which replaces the content of *into. The function keys describes each object, initial has its
+// defaults, and check adds faults that concern several keys of the object.
 func list[T any](l *loader, into *[]T, initial T, keys func(*T) object, check func(*node, *T)) value {
 	describe := func() object { return keys(new(initial)) }
 	schema := `{"type": "array", "items": {"$ref": "#/$defs/` + describe().name + `"}}`

@@ -65,8 +65,8 @@ func (r *serverReader) infer(n *node) {
 		return
 	}
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
-	// A WebSocket server without a URL is a fault, too. Package app adds this fault, with a text that says that servers which
-	// dial in (connect to mcpx) have no entry in the file.
+	// A WebSocket server without a URL has a fault, too. Package app adds this fault, because its text must explain that a server
+	// which dials in (connects to mcpx itself) has no entry in the file.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL(r.urlAt, r.s.URL)
 	}

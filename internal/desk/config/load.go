@@ -196,8 +196,8 @@ type loader struct {
 	viewAt   *node // the value of the key view
 	inGroups []groupServers
 	authAt   *node // the value of the key auth
-	// perPrincipal has the places of the keys oauth.per with the value principal, by the names of their servers in the file.
-	// Servers that are disabled or do not log in are not among them.
+	// perPrincipal has the place of the key oauth.per for each server in which its value is principal. The keys of the map are the
+	// names of the servers in the file. Servers that are disabled or do not log in are left out.
 	perPrincipal map[string]*node
 
 	// wanted has references to the keyring and to commands, if [Options] has a function for them. The keys of the map are the names
@@ -253,7 +253,7 @@ func (l *loader) finish() {
 	l.cfg.Warnings = l.warnings
 }
 
-// ignored collects keys, in the form that messages show, and for each key the paths of the objects that have it.
+// ignored collects keys, in the form that messages show. For each key, places has the paths of the objects that contain the key.
 type ignored struct {
 	names  []string
 	places map[string][]string
@@ -368,7 +368,8 @@ func notFound(path string) *Error {
 	return missing
 }
 
-// advice says how to make a config at target. flags are the flags of mcpx init that make it write the config to target.
+// advice tells the user how to make a config at target. flags are the options that make the command mcpx init write the config
+// there.
 func advice(target string, flags ...string) string {
 	return `run "mcpx ` + terminal.CommandLine(append([]string{"init"}, flags...)...) + `" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
 }

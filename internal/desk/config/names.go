@@ -47,8 +47,9 @@ func (l *loader) safeNames() {
 	}
 }
 
-// served returns globs of SERVER.TOOL in which the whole names of renamed servers are replaced by the new ones. A glob that has a
-// pattern instead of a whole name stays as it is, so it is compared with the new names.
+// served returns globs of SERVER.TOOL in which the names of renamed servers are replaced by the new names. It replaces only a name
+// that is written out. If the glob has a pattern in place of the server's name, it stays as it is, and is compared with the new
+// names.
 func (l *loader) served(globs []string) []string {
 	all := slices.Clone(globs)
 	for i, glob := range all {

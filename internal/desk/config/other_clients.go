@@ -456,8 +456,9 @@ func (l *loader) missingProtections() []key {
 	}
 }
 
-// sandbox reads the key sandbox of a server. If the value asks for a sandbox, the server is unavailable. But an object beside a
-// sandboxEnabled that is off has only the rules of a sandbox that is not used, so it makes nothing unavailable.
+// sandbox reads the key sandbox of a server. If the value asks for a sandbox, the server is unavailable. In some files, the object
+// sandbox has only rules, and the key sandboxEnabled beside it turns the sandbox on or off. So if sandboxEnabled is off, an object
+// does not ask for a sandbox.
 func (r *serverReader) sandbox(n *node) {
 	rules := n.kind == objectKind && slices.ContainsFunc(n.parent.members, func(m *node) bool {
 		return m.key == "sandboxEnabled" && m.kind != nullKind && m.off()
@@ -475,9 +476,9 @@ func (n *node) sandboxed() bool {
 	return !n.off()
 }
 
-// off reports whether a value turns its key off. Such values are null, false, 0, the strings "", "off", "none" and "false" in
-// any case, an empty array, an object whose key enabled has such a value, and an object without the key enabled in which all
-// values, except notes, are such values.
+// off reports whether a value turns its key off. Such values are null, false, 0, an empty array, and the strings "", "off", "none"
+// and "false" in any case. An object turns its key off if its member enabled is such a value. Without this member it does so if all
+// its members, except notes, are such values.
 func (n *node) off() bool {
 	switch n.kind {
 	case boolKind:

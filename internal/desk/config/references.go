@@ -60,8 +60,8 @@ func (r *serverReader) expand(n *node) string {
 	return b.String()
 }
 
-// resolve returns the value of a reference. The parameter reference is the text between ${ and }. A ${...} of a form that mcpx
-// does not know is its own value. If there is no value, reason says why; otherwise reason is "".
+// resolve returns the value of a reference. The parameter reference is the text between ${ and }. If mcpx does not know the form of
+// the reference, the value is the unchanged ${...}. If there is no value, reason says why; otherwise reason is "".
 func (r *serverReader) resolve(n *node, reference string) (value, reason string) {
 	switch reference {
 	case "userHome":

@@ -17,8 +17,8 @@ const (
 	theEnd
 )
 
-// scanner splits data, which may be invalid JSON, into tokens. It never fails. mcpx uses it before parsing, to check the depth of
-// nesting and the number of values, and after a failed parsing, to find out what is wrong.
+// scanner splits data, which may be invalid JSON, into tokens. It never fails. mcpx uses it at two times. Before parsing, it checks
+// the depth of nesting and the number of values. After parsing has failed, it finds out what is wrong.
 type scanner struct {
 	data []byte
 	pos  int // where the current token begins

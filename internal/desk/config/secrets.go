@@ -51,9 +51,9 @@ var (
 	schemes = []string{"bearer", "basic", "token", "apikey"}
 )
 
-// secret adds a value to the secrets of the server, which are hidden in messages. It leaves out short and common values, because
-// without them messages would become unreadable, and values that only name a database file. credential is true if the name or the
-// place of the value shows that it is a credential.
+// secret adds a value to the secrets of the server, which are hidden in messages. It leaves out a value that only names a database
+// file, and a short or common value, because hiding it would make messages unreadable. credential is true if the name or the place
+// of the value shows that it is a credential.
 func (r *serverReader) secret(value string, credential bool) {
 	r.strike(value, minSecret, credential)
 }

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// explain returns an error that says what is wrong with data, which hujson refused with err, and what the user can do. It uses only
-// the position in err, because the text of err gives no advice and may quote a secret. The errors in this file quote at most one
-// character.
+// explain is called when hujson has refused data with the error err. It returns an error that says what is wrong with data, and
+// what the user can do. It uses only the position in err, because the text of err gives no advice and may quote a secret. The
+// errors in this file quote at most one character.
 func explain(data []byte, err error) error {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
