@@ -69,8 +69,8 @@ type Outcome struct {
 	Stopped   []string `json:"stopped,omitempty"`
 	Restarted []string `json:"restarted,omitempty"`
 	Changed   []string `json:"changed,omitempty"`
-	// Keys has the changed keys outside of servers that already take effect. Later has the changed keys that take effect
-	// when mcpx starts again.
+	// The changed keys outside of servers are in two lists: Keys has those that already take effect, and Later has those that take
+	// effect only when mcpx starts again.
 	Keys  []string `json:"keys,omitempty"`
 	Later []string `json:"later,omitempty"`
 	// Unavailable has the faults in the config entries of single servers, which make these servers unavailable.
@@ -94,7 +94,7 @@ type LoginsQuery struct {
 
 // LoginsAnswer has the open logins of a process, or the logins that it has just ended.
 type LoginsAnswer struct {
-	// None means that this process cannot have logins of people.
+	// None is true if this process cannot have logins of people.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
 	// Failed says why the process could not end all the logins that the query names; empty if it could.
