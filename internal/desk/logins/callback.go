@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// callback is a web server on 127.0.0.1. At the end of a login, the authorization server sends the browser to it (the redirect).
+// callback is a web server on 127.0.0.1. At the end of a login, the authorization server redirects the browser to it.
 type callback struct {
 	state, server string
 	answers       chan url.Values

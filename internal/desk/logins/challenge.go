@@ -12,7 +12,8 @@ type challenge struct {
 	missing  bool // the server says that the token lacks scopes (insufficient_scope)
 }
 
-// readChallenge reads the challenge from the headers of a 401 or 403 response. Of several values of one kind the first counts.
+// readChallenge reads the challenge from the headers of a 401 or 403 response. If a value occurs several times, the first one is
+// used.
 func readChallenge(header http.Header) (c challenge) {
 	for _, text := range header.Values("Www-Authenticate") {
 		parameters(text, func(scheme, name, value string) {

@@ -34,10 +34,10 @@ type wanted struct {
 	fits func(*oauthex.AuthServerMeta) error
 }
 
-// discover finds an authorization server of s and its endpoints. The issuer is oauth.issuer of the config; if that is not set,
-// the metadata of s name one or several (RFC 9728); without metadata, it is the origin of s. The issuer's own metadata (RFC 8414
-// or OpenID Connect Discovery) name the endpoints. Of several authorization servers, discover takes the first that answers and
-// fits; if there is none, the error is about the first.
+// discover finds an authorization server of s and its endpoints. If the config has oauth.issuer, this is the only issuer. Otherwise
+// the metadata of s name one or several issuers (RFC 9728). If s has no metadata, the issuer is the origin of s. The issuer's own
+// metadata (RFC 8414 or OpenID Connect Discovery) name the endpoints. Of several authorization servers, discover takes the first
+// one that answers and fits; if there is none, the error is about the first one.
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, w wanted) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {

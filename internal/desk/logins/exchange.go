@@ -91,8 +91,8 @@ func (a *answer[T]) answered() bool {
 // caller's latest request. The result wrap makes a transport add the exchanged token to the caller's requests. The result secrets
 // lists the tokens that must be removed from texts.
 //
-// mcpx sends the caller's token only to oauth.issuer or, if the config has none, to the issuer that issued the token: whoever has the
-// token is the caller at mcpx, so the server must not choose who gets it.
+// mcpx sends the caller's token only to oauth.issuer or, if the config has none, to the issuer that issued the token. Whoever has
+// this token can act as the caller at mcpx, so the server must not choose who gets it.
 func (l *Logins) Exchange(s Server) func(principal string, subject func() string) (
 	wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string,
 ) {

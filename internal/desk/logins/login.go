@@ -27,7 +27,7 @@ type Options struct {
 	// Open shows the user the URL of the login page. It does not wait for the user.
 	Open func(address string)
 	// Pasted receives the URL to which the browser was sent after the login; the user pastes it if the browser cannot reach this
-	// machine. It may be nil. It may be closed if no more can come.
+	// machine. Pasted may be nil. It may be closed when the user can paste nothing more.
 	Pasted <-chan string
 	// Again tells the user why a pasted URL was refused, and that another one can be pasted. If it is nil, the first URL that is
 	// refused ends the login.
@@ -144,9 +144,9 @@ func isPage(address string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(address)
 }
 
-// boundTo returns the authorization server that alone may get the secret of the configured client: the one at which the client was
-// used before, at the endpoint known. known is zero if there was no login before. boundTo returns "" if the client was not used
-// before, or if the user has set oauth.issuer, and so has said where the client belongs.
+// boundTo returns the issuer of the only authorization server that may get the secret of the configured client: the one at which
+// the client was used before. known is the endpoint of that one; it is zero if there was no login before. boundTo returns "" if the
+// client was not used before. It also does so if the user has set oauth.issuer, and so has said where the client belongs.
 func (s Server) boundTo(known endpoint) string {
 	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID {
 		return ""
@@ -185,8 +185,8 @@ func (l *Logins) refuses(s Server) error {
 }
 
 // keep stores a new login in place of the old one. It does so even if ctx ends, because the user has already completed the login.
-// Scopes that the server asked for since an older login stay in the new login's Wanted if the new login has them. So the next login
-// requests them again.
+// The Wanted of the old login has scopes for which the server had asked. Those of them that the new login has stay in its Wanted,
+// so that the next login requests them again.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()

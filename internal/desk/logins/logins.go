@@ -77,8 +77,9 @@ func New(dir string, log *slog.Logger) *Logins {
 	return &Logins{store: &store{dir: dir, log: log}, log: log, sources: lru.New[string](maxSources, (*source).busy)}
 }
 
-// maxSources is the size of the map of sources (see [lru.Map]). It is needed because each principal has a source for each server, also
-// without a login. A source that was dropped is made again from the file of the login.
+// maxSources is how many sources the map keeps (see [lru.Map]); a source provides the tokens of one login. The limit is needed
+// because each principal has a source for each server, even without a login. A source that was dropped is made again from the file
+// of the login.
 const maxSources = 2000
 
 // Close waits until all token requests have ended, but not longer than the timeout. If mcpx ended before the response to the
@@ -106,7 +107,7 @@ func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTri
 	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, src} }, src.secrets
 }
 
-// Holds reports whether a login at s is stored. The login may have ended, so that it cannot be used.
+// Holds reports whether a login at s is stored. Even a stored login may have ended; then it cannot be used.
 func (l *Logins) Holds(s Server) bool {
 	return !l.store.nowhere() && !l.store.stamp(loginFile(s)).absent
 }
@@ -175,7 +176,7 @@ func passing(err error) *passingError {
 	return &passingError{text}
 }
 
-// NotSent does what the method NotSent of neededError does.
+// NotSent tells package transport that the server has not executed the request, as the method of neededError does.
 func (e *passingError) NotSent() bool { return true }
 
 // detached returns a context that has the values of ctx, but ends only after the duration d, even if ctx ends earlier. It is for

@@ -146,8 +146,8 @@ func (l *Logins) Begin(ctx context.Context, s Server, redirect string) (*Pending
 	}, nil
 }
 
-// webClient returns the OAuth client for logins after which the browser comes back to the URL redirect. It is chosen as in the
-// method client.
+// webClient returns the OAuth client for logins after which the browser comes back to the URL redirect. The client is chosen in the
+// same order as in the method client.
 func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (client, error) {
 	s, meta := b.server, b.found.server
 	if own, ok := s.unregistered(meta); ok {

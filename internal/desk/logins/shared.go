@@ -21,8 +21,8 @@ const (
 	// leaseTime is how long a lock lasts if the process that holds it dies. No renewal of a login takes so long, even if the clocks
 	// of two replicas differ by a minute.
 	leaseTime = refreshTime + 70*time.Second
-	// EndTime is how long [Logins.End] may take: first the lock, if the process that holds it dies, and then the authorization
-	// server.
+	// EndTime is how long [Logins.End] may take. At worst it first waits until the lock of a dead process ends, and then for the
+	// authorization server.
 	EndTime = leaseTime + refreshTime
 	// lockPause is the time between two tries to lock a record.
 	lockPause = 50 * time.Millisecond

@@ -44,7 +44,7 @@ type source struct {
 	// unwritten is true if the field login is newer than the file, because writing the file failed.
 	unwritten bool
 	seen      []string // the latest secrets, which must be removed from texts
-	renewal   *renewal // the last one, which may be under way; nil if there was none
+	renewal   *renewal // the latest renewal, which may be under way; nil if there was none
 	// fresh is a token that mcpx got because the server had refused an older one, as long as the server has not accepted fresh
 	// itself. Otherwise fresh is empty. If the server refuses fresh too, mcpx does not request one more token, because that would
 	// not help.
@@ -55,7 +55,8 @@ func newSource(l *Logins, s Server) *source {
 	return &source{logins: l, server: s, file: loginFile(s), web: newHTTPClient(s)}
 }
 
-// busy reports whether the source has, or may soon have, tokens that are not in the file. It does not wait for a source that is in use.
+// busy reports whether the source has, or may soon have, tokens that are not in the file. If the source is in use, busy does not
+// wait, and returns true.
 func (s *source) busy() bool {
 	if !s.mu.TryLock() {
 		return true
@@ -369,9 +370,8 @@ func (s *source) ended(code string) error {
 	return s.needed(why)
 }
 
-// ask gets a token that mcpx owns itself, and keeps it in memory only. previous has the token before, or is nil. c is the
-// challenge with which the server has refused that token, or nil. If another call has got a token meanwhile, ask returns that
-// one.
+// ask gets a token that mcpx owns itself, and keeps it in memory only. previous has the old token, or is nil. c is the challenge
+// with which the server has refused the old token, or nil. If another call has got a new token meanwhile, ask returns that token.
 func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != previous && now != nil {
@@ -433,8 +433,8 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 	return e
 }
 
-// scopes returns the scopes to request: those in the config; without them, those in the server's challenge; without those too, all
-// scopes that the server's metadata name.
+// scopes returns the scopes to request. These are the scopes in the config. If there are none, they are the scopes in the server's
+// challenge. If there are none either, they are all scopes that the server's metadata name.
 func (s Server) scopes(f *found, c challenge) []string {
 	switch {
 	case len(s.Scopes) > 0:

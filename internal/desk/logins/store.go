@@ -191,8 +191,8 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	return nil
 }
 
-// write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. Without a key it logs a warning,
-// but only once for a row of files that it writes unencrypted.
+// write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. If there is no key, it logs a warning,
+// but only for the first of several files in a row.
 func (s *store) write(ctx context.Context, file string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -212,8 +212,8 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
-// setUnsealed notes why the last written file is not encrypted; a nil err means that it is encrypted. news is true if that is
-// new: err is not nil, and the file written before was encrypted or there was none.
+// setUnsealed notes why the last written file is not encrypted; a nil err means that it is encrypted. news is true if err is not
+// nil, and the file before was encrypted or there was no file before.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

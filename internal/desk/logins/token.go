@@ -52,8 +52,8 @@ type endpoint struct {
 	Client   client   `json:"client"`
 }
 
-// style returns how x/oauth2 must send the client's secret. It never returns AuthStyleAutoDetect. That would try both ways, and send a
-// refresh token, which works only once, twice.
+// style returns how x/oauth2 must send the client's secret. It never returns AuthStyleAutoDetect, with which x/oauth2 would try
+// both ways. It would then send a refresh token twice, although such a token works only once.
 func (e endpoint) style() oauth2.AuthStyle {
 	const basic, post = "client_secret_basic", "client_secret_post"
 	method := e.Client.Method
@@ -66,8 +66,8 @@ func (e endpoint) style() oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader // client_secret_basic is the default (RFC 8414)
 }
 
-// ask requests a token. params must contain the grant_type. The refresh of x/oauth2 would not do, because it sends no further
-// parameters, but each request must include the resource (RFC 8707).
+// ask requests a token. params must contain the grant_type. ask does not use the refresh of x/oauth2, which sends no other
+// parameters: each request must include the resource (RFC 8707).
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
 	if e.Audience != "" {
@@ -135,7 +135,7 @@ func tokenError(issuer string, err error, replacements []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long each JWT is valid by which mcpx proves who it is (private_key_jwt). Each request has a new JWT.
+// assertionLife is the validity of the JWTs with which mcpx proves who it is (private_key_jwt). Each request has a new JWT.
 const assertionLife = 5 * time.Minute
 
 // assertion returns the parameters with which mcpx authenticates by private_key_jwt (RFC 7523): a JWT that is signed with the client's
