@@ -18,7 +18,7 @@ import (
 // ErrNoServer is the error of [Registry.Latest] if the registry lists no server of this name that can still be used.
 var ErrNoServer = errors.New("no such server")
 
-// Registry is an MCP registry: a service with the API of the official one, version 0.1.
+// Registry is an MCP registry: a service with the same API as the official registry, in version 0.1.
 type Registry struct {
 	URL string
 }
