@@ -47,8 +47,8 @@ func New(dir string, log *slog.Logger) *Book {
 	return &Book{dir: dir, log: log, pending: make(map[entry]*Figures), servers: make(map[string]Figures)}
 }
 
-// Add adds figures to the sums of a key, for the local day of date. The sums are written to the files later. Without a folder,
-// and after Close, Add counts only for the method Servers.
+// Add adds figures to the sums of a key, for the local day of date. The sums are written to the files later. Without a folder, and
+// after Close, the figures are only counted for the result of the method Servers.
 func (b *Book) Add(date time.Time, k Key, f Figures) {
 	year, month, day := date.Local().Date()
 	e := entry{year*10000 + int(month)*100 + day, k}
