@@ -298,8 +298,8 @@ func programName(path string) string {
 	return name
 }
 
-// nameOf returns the name of a package without its version, in the form of row.names but without the prefix, such as "npm:".
-// For npm and PyPI it returns "" if the parameter word is an address, a path, an alias or no valid name instead.
+// nameOf returns the name of a package without its version, in the form of row.names but without the prefix, such as "npm:". For
+// npm and PyPI it returns "" if the parameter word is no valid name, because it is an address, a path or an alias, for example.
 func nameOf(kind, word string) string {
 	switch kind {
 	case "npm:":
