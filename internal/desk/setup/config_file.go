@@ -24,14 +24,14 @@ type ConfigFile struct {
 func (f ConfigFile) Edit(change func(data []byte) ([]byte, error), check func(*config.Config) error) error {
 	file, err := atomicfile.Target(f.Path)
 	if err != nil {
-		_, _, unread := config.Read(f.Path) // says the same as the commands that only read the config
+		_, _, unread := config.Read(f.Path) // gives the same error as the commands that only read the config
 		return cmp.Or(unread, err)
 	}
 	_, err = InTurn(file, func() error { return f.edit(file, change, check) })
 	return err
 }
 
-// edit does the work of [ConfigFile.Edit]. target is the file behind Path if that is a link.
+// edit does the work of [ConfigFile.Edit]. target is Path or, if that is a link, the file behind it.
 func (f ConfigFile) edit(target string, change func(data []byte) ([]byte, error), check func(*config.Config) error) error {
 	before, existed, err := config.Read(f.Path)
 	if err != nil {

@@ -196,8 +196,8 @@ type Connection struct {
 	Move []Found
 }
 
-// Connect plans to add the entry that starts mcpx to a client's file, and to remove the servers in connection.Move from it. It
-// writes nothing; [Backups.Write] does.
+// Connect plans to add the entry that starts mcpx to a client's file, and to remove from it the servers that servers in
+// connection.Move replace. It writes nothing; [Backups.Write] does.
 func (b Backups) Connect(c Client, file string, connection Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
@@ -231,8 +231,8 @@ func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect adds or updates the entry that starts mcpx, if the format has one. It removes the servers that are also in
-// connection.Move.
+// connect adds or updates the entry that starts mcpx, if the format has one. It removes the servers that servers in connection.Move
+// replace (see Doubled), and returns the removed ones.
 func (e edited) connect(servers []Found, connection Connection) (out []moved, err error) {
 	if e.format.entry != nil {
 		if err := e.addSelf(servers, connection); err != nil {
@@ -363,7 +363,7 @@ func (b Backups) forUndo(
 
 // Check returns an error if the records cannot be read. Then [Backups.Write] does not write the file.
 func (b Backups) Check(file string) error {
-	if _, _, _, err := b.records(); err != nil { // the record of the change could not be stored
+	if _, _, _, err := b.records(); err != nil { // the record of this change could not be stored either
 		return unwritten(file, err)
 	}
 	return nil

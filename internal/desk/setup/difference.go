@@ -13,10 +13,10 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Difference returns how two texts of a config differ, without secrets. There is one line for each value that differs. The
-// function strike removes known secrets from a text. If the name of a member says that its value may be a secret, such as token,
-// the line only says that the value differs, unless the value is a reference such as ${NAME} or, in credentials, header:NAME. If
-// a text cannot be parsed, Difference returns nil.
+// Difference returns how two texts of a config differ, without secrets. There is one line for each value that differs. The function
+// strike removes known secrets from a text. If the name of a member, such as token, says that its value may be a secret, the line
+// has [secret] in place of the value. But references such as ${NAME} are shown, as is header:NAME in the key credentials. If a text
+// cannot be parsed, Difference returns nil.
 func Difference(before, after []byte, strike func(string) string) (lines []string) {
 	was, now := valuesOf(before), valuesOf(after)
 	if was == nil || now == nil {

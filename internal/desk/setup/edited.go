@@ -60,10 +60,10 @@ type document interface {
 	data() []byte
 	// get returns the decoded value at a path, or nil if there is none.
 	get(keys ...string) any
-	// start writes the entry that starts mcpx at a path. In an existing entry, start changes only the command and the
-	// arguments, so that members which the user added stay, such as a timeout. (Goose's name for command is cmd.) An existing
-	// entry is replaced as a whole if it has no command, or if its text cannot be edited in parts, such as an entry in one line
-	// of YAML.
+	// start writes an entry, with which a client starts mcpx, at the path keys. In an existing entry, start changes only the
+	// command and the arguments, so that members which the user added stay, such as a timeout. (Goose's name for command is cmd.)
+	// An existing entry is replaced as a whole if it has no command, or if its text cannot be edited in parts, such as an entry in
+	// one line of YAML.
 	start(entry object, keys ...string) error
 	remove(keys ...string) error
 	// restore copies the value at a path from the document original, an earlier version of the same file.

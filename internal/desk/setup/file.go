@@ -64,9 +64,10 @@ func replace(file string, data, expected []byte, existed bool) error {
 	return atomicfile.Rewrite(file, data)
 }
 
-// InTurn calls edit, which reads and writes the file, while no other mcpx does so in the same folder. Otherwise two commands at once
-// would both read the old content, and the later one would overwrite the change of the first. It creates the folder if there is none;
-// made are the folders that it created, the outermost first. After an error of edit they are gone.
+// InTurn calls edit, which reads and writes the file. While edit runs, no other mcpx edits files in the same folder. Without this,
+// two commands at the same time would both read the old content, and the later one would overwrite the change of the first. InTurn
+// creates the folder if there is none; made are the folders that it created, the outermost first. If edit fails, InTurn removes
+// these folders again.
 func InTurn(file string, edit func() error) (made []string, err error) {
 	folder := filepath.Dir(file)
 	for at := folder; !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
@@ -83,7 +84,8 @@ func InTurn(file string, edit func() error) (made []string, err error) {
 	return made, nil
 }
 
-// removeEmpty removes folders that mcpx made, the outermost of which is the first, as long as they are empty.
+// removeEmpty removes folders that mcpx made; the first of them is the outermost. It begins with the innermost folder, and stops at
+// the first one that is not empty.
 func removeEmpty(made []string) {
 	for _, folder := range slices.Backward(made) {
 		if os.Remove(folder) != nil {

@@ -29,8 +29,8 @@ func Blank(data []byte) bool {
 	return err == nil && d.blank
 }
 
-// serversKey returns the key of the config under which new servers are added: the first key in ownKeys whose value is an
-// object. If there is none, it is the first key of all, which must then be missing or null.
+// serversKey returns the key of the config under which new servers are added: the first key in ownKeys whose value is an object. If
+// no value is an object, it returns the first key in ownKeys, whose value must then be missing or null.
 func (d *jsonText) serversKey() (string, error) {
 	for _, key := range ownKeys {
 		if d.objectAt(key) != nil {

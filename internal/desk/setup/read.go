@@ -382,13 +382,14 @@ func safeName(name string) string {
 	return safe
 }
 
-// definition returns a text with all that defines the server, such as its command. Two entries define the same server if these texts
-// are equal. The filter of its tools is a part of it, since one client may hide what another one shows.
+// definition returns a text with all that defines the server, such as its command. Two entries define the same server if these
+// texts are equal. The filter of the server's tools is a part of the text, because one client may hide tools that another client
+// shows.
 func (f *Found) definition() string { return f.definitionWith(f.Server.Tools) }
 
 // replaces returns the definitions of clients' entries that f, a server of the config, can replace: the definition of f, and the
-// same one without a filter of tools. So f may hide tools that the client's entry shows, because the user has decided to hide
-// them.
+// same one without a filter of tools. So f may also replace an entry whose client shows more tools, because the user has decided to
+// hide them.
 func (f *Found) replaces() []string {
 	return []string{f.definition(), f.definitionWith(config.ToolFilter{})}
 }
@@ -403,8 +404,8 @@ func (f *Found) definitionWith(tools config.ToolFilter) string {
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
 
-// launchers are programs that run another program. The name of that program is the first argument that is neither an option,
-// nor its value, nor a subcommand such as run.
+// launchers are programs that run another program. The name of that program is the first argument that is not an option, not the
+// value of an option, and not a subcommand such as run.
 var launchers = []string{
 	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
 }

@@ -14,7 +14,8 @@ import (
 // Secret is a credential that mcpx will store outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
-// sealable has those keys of a server entry in whose values Seal replaces credentials. In the key oauth, [sealer.login] does so.
+// sealable has those keys of a server entry in whose values Seal replaces credentials. For the key oauth, [sealer.login] does the
+// same.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
 // Sealed is the result of [Seal].
@@ -25,9 +26,9 @@ type Sealed struct {
 	Left    []string // the places of credentials that are too large for the keyring, and are still in the config
 }
 
-// Seal replaces credentials that are in plain text in the entries of servers by references to the keyring. It stores nothing itself.
-// The function stored returns the value that the keyring already has under a name; its result ok is false if there is none.
-// maxBytes is the size of the largest credential that the keyring takes.
+// Seal replaces the credentials that the entries of servers have in plain text. It puts references to the keyring in their place,
+// but stores nothing itself. The function stored returns the value that the keyring already has under a name; its result ok is
+// false if there is none. maxBytes is the size of the largest credential that the keyring takes.
 func Seal(file string, data []byte, o config.Options, stored func(name string) (value string, ok bool), maxBytes int) (
 	all Sealed, err error,
 ) {
