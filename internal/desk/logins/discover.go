@@ -28,16 +28,17 @@ type wanted struct {
 	// asked means that the server has asked for a login. In this case the endpoints have the default paths of MCP 2025-03-26 if
 	// there are no metadata at all.
 	asked bool
-	// issuer is the authorization server to take if the server names it; empty means that any will do.
+	// issuer is the preferred authorization server. If the server names it, discover takes no other one. It is empty if there is no
+	// preference.
 	issuer string
 	// fits returns an error if an authorization server cannot do what is needed. It may be nil.
 	fits func(*oauthex.AuthServerMeta) error
 }
 
-// discover finds an authorization server of s and its endpoints. If the config has oauth.issuer, this is the only issuer. Otherwise
-// the metadata of s name one or several issuers (RFC 9728). If s has no metadata, the issuer is the origin of s. The issuer's own
-// metadata (RFC 8414 or OpenID Connect Discovery) name the endpoints. Of several authorization servers, discover takes the first
-// one that answers and fits; if there is none, the error is about the first one.
+// discover finds an authorization server of s and its endpoints. If the config has oauth.issuer, there is no other choice.
+// Otherwise the metadata of s name one or several issuers (RFC 9728). If s has no metadata, the issuer is the origin of s. The
+// issuer's own metadata (RFC 8414 or OpenID Connect Discovery) name the endpoints. Of several authorization servers, discover takes
+// the first one that answers and fits; if there is none, the error is about the first one.
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, w wanted) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
@@ -151,9 +152,9 @@ const metadataTime = 10 * time.Second
 
 // serverMetadata reads the metadata of the authorization server with this issuer. It tries the well-known URLs in order, and takes
 // the first metadata that are of this issuer: at a wrong URL some servers answer with a page, an error or the metadata of another
-// issuer. It returns nil if all URLs answer 4xx. It does not use the SDK's function for three reasons. That function ends at the
-// first wrong answer, it keeps the slash at the end of an issuer in the URLs, and it demands PKCE even for tokens that need no
-// browser.
+// issuer. It returns nil and no error if all URLs answer 4xx. It does not use the SDK's function for three reasons. That function
+// ends at the first wrong answer, it keeps the slash at the end of an issuer in the URLs, and it demands PKCE even for tokens that
+// need no browser.
 func serverMetadata(ctx context.Context, client *http.Client, issuer string) (*oauthex.AuthServerMeta, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {

@@ -48,8 +48,7 @@ type grantor struct {
 }
 
 // staysFor is how long mcpx keeps an authorization server that it has discovered, even if that server does not answer or did not
-// issue the callers' tokens. Without this time, each request would search for the authorization server again, although it cannot
-// succeed.
+// issue the callers' tokens. Without this time, each request that cannot succeed would search for the authorization server again.
 const staysFor = 10 * time.Second
 
 // exchanged is a token that mcpx got in exchange for the token of a caller.
