@@ -66,8 +66,8 @@ var ErrNone = errors.New("no daemon runs")
 // longestSocket is the longest path of a socket that works on all systems, in bytes.
 const longestSocket = 103
 
-// PlaceOf returns the place of the daemon for a config file. If the file has several names, such as links, all lead to the same
-// place.
+// PlaceOf returns the place of the daemon for a config file and for the environment variables in environ (KEY=VALUE). If the file
+// has several names, such as links, all lead to the same place.
 func PlaceOf(file string, environ []string) (Place, error) {
 	build, err := buildID()
 	if err != nil {

@@ -290,7 +290,8 @@ func (c *Config) Learns() bool {
 	return c.Auth == nil
 }
 
-// ServerFaults returns the faults of all enabled servers. Each fault makes only its own server unavailable.
+// ServerFaults returns the faults of all enabled servers; disabled servers have none. Each fault makes only its own server
+// unavailable.
 func (c *Config) ServerFaults() []Fault {
 	var all []Fault
 	for i := range c.Servers {

@@ -283,7 +283,7 @@ func editorServers(root *node) (servers *node) {
 	return servers
 }
 
-// protections are the root keys without which clients may do more, and the kinds of their values.
+// protections are root keys without which clients may do more. For each key, the map has the kind that its value must have.
 var protections = map[string]kind{
 	"auth": objectKind, "auth_token": stringKind, "tls": objectKind, "audit": objectKind, "limits": objectKind, "groups": objectKind,
 	"rate_limit_per_minute": numberKind, "confirm": stringKind, "pin": stringKind, "disabled_tools": arrayKind,
@@ -468,7 +468,8 @@ func (r *serverReader) sandbox(n *node) {
 	}
 }
 
-// sandboxed reports whether a value of the key sandbox turns a sandbox on, as any object does without "enabled": false.
+// sandboxed reports whether a value of the key sandbox turns a sandbox on. Any object does so, unless its member enabled turns it
+// off.
 func (n *node) sandboxed() bool {
 	if n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" }) {
 		return true

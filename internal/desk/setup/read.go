@@ -20,7 +20,7 @@ import (
 
 // Source is a file in which servers may be configured.
 type Source struct {
-	// Client is the client's display name, ID is its ID. Both are empty for a file that the user gave.
+	// Client is the client's display name, and ID is the client's ID. Both are empty for a file that the user gave.
 	Client, ID string
 	File       string
 	// Servers are the servers in the file, in the order of the file.
