@@ -108,7 +108,8 @@ func holdsSecrets(name string) bool {
 	switch name {
 	case "auth", "tokens", "oauth": // here the names of the members inside decide
 		return false
-	case "session", "session_idle", "sessions", "catalogue_token_budget", "result_preview_tokens": // keys of mcpx for modes and limits, which are no secrets
+	// These keys of mcpx have modes and limits, which are no secrets.
+	case "session", "session_idle", "sessions", "catalogue_token_budget", "result_preview_tokens":
 		return false
 	}
 	return slices.Contains([]string{"env", "headers", "http_headers", "key", "compat_key", "nats"}, name) || config.SecretName(name)
