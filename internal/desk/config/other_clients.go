@@ -153,8 +153,7 @@ func (r *serverReader) autoStart() value {
 	}}
 }
 
-// exposed reads MCP-Dock's key exposed_tools, a list of the tools that exist. In MCP-Dock an empty list, the default, means all
-// tools.
+// exposed reads MCP-Dock's key exposed_tools, a list of the tools that exist. By default it is empty, which means all tools.
 func (r *serverReader) exposed() value {
 	return value{schema: texts, read: func(n *node) {
 		if n.kind != arrayKind || len(n.items) > 0 {
@@ -456,9 +455,8 @@ func (l *loader) missingProtections() []key {
 	}
 }
 
-// sandbox reads the key sandbox of a server. If the value asks for a sandbox, the server is unavailable. In some files, the object
-// sandbox has only rules, and the key sandboxEnabled beside it turns the sandbox on or off. So if sandboxEnabled is off, an object
-// does not ask for a sandbox.
+// sandbox makes a server unavailable if its key sandbox asks for a sandbox. But if the key sandboxEnabled beside it is off, an
+// object asks for none: then it only has the rules of a sandbox that is not used.
 func (r *serverReader) sandbox(n *node) {
 	rules := n.kind == objectKind && slices.ContainsFunc(n.parent.members, func(m *node) bool {
 		return m.key == "sandboxEnabled" && m.kind != nullKind && m.off()
@@ -468,8 +466,7 @@ func (r *serverReader) sandbox(n *node) {
 	}
 }
 
-// sandboxed reports whether a value of the key sandbox turns a sandbox on. Any object does so, unless its member enabled turns it
-// off.
+// sandboxed reports whether a value of the key sandbox turns a sandbox on. Any object does so, unless its member enabled is off.
 func (n *node) sandboxed() bool {
 	if n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" }) {
 		return true
