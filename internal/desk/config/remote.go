@@ -162,10 +162,10 @@ func (r *serverReader) checkOAuth() {
 // checkPerPrincipal adds faults for keys that contradict "per": "principal" in oauth, by which each principal logs in to the
 // server. If the key session is shared, which is the default, each principal also gets a session of its own with the server.
 func (r *serverReader) checkPerPrincipal(fail func(key, text string)) {
-	switch _, authorization := r.s.CallerCredentials["Authorization"]; {
+	switch {
 	case r.s.OAuth.Grant != "" && r.s.OAuth.Grant != "authorization_code":
 		fail("per", "principal needs people who log in: the grant authorization_code")
-	case len(r.s.CallerCredentials) > 0 || authorization:
+	case len(r.s.CallerCredentials) > 0:
 		fail("per", "principal is there beside credentials; each says for itself as whom a caller calls")
 	case slices.ContainsFunc(sortedKeys(r.s.Headers), func(name string) bool { return strings.EqualFold(name, "Authorization") }):
 		fail("per", "principal is there beside the header Authorization, which all principals would send")
