@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,6 +80,36 @@ func TestUsageErrors(t *testing.T) {
 		}
 		if !strings.HasPrefix(stderr, "mcpx: error: ") || !strings.Contains(stderr, "\nmcpx: hint: ") {
 			t.Errorf("mcpx %q: stderr %q", args, stderr)
+		}
+	}
+}
+
+// TestMeant: a command line has the same output with the commands that it may mean as with all commands.
+func TestMeant(t *testing.T) {
+	understood := func(commands []commandRow, args []string) string {
+		var out strings.Builder
+		parser := newParser(&cli{}, commands, kong.Writers(&out, &out), kong.Exit(func(code int) { fmt.Fprintln(&out, "exit", code) }))
+		parsed, err := parser.Parse(args)
+		if err == nil {
+			out.WriteString("command " + parsed.Command())
+		}
+		return out.String() // if it is empty, run asks kong again, with all commands
+	}
+	for line, enough := range map[string]bool{
+		"": true, "--watch": true, "--config exec": false, "--config exec serve": true, "--view check": false, "serve --view check": true,
+		"exec check help": true, "token new me": true, "token": false, "exec -- x -h": true, "tokn": false, "-h": true, "--help": true,
+		"check -h": true, "check -qh": false, "logins --help": true, "--version": true, "version --version": true, "help logins end": true,
+		"__complete : exec": true, "version serve": false, "--http x version": false, "add time -- uvx version": true,
+	} {
+		args := strings.Fields(line)
+		few, all := understood(meant(args), args), understood(allCommands(), args)
+		if few != all && few != "" || few == "" && enough {
+			t.Errorf("mcpx %s: with the commands that it may mean %q, with all %q", line, few, all)
+		}
+	}
+	for _, command := range allCommands()[1:] {
+		if got := meant([]string{"--log-level", "debug", command.name}); command.name[0] != '_' && command.name != "help" && len(got) != 1 {
+			t.Errorf("%s: %d commands", command.name, len(got))
 		}
 	}
 }
@@ -354,10 +385,7 @@ func TestServe_PprofBind(t *testing.T) {
 // TestFlags_Environment: every flag has an environment variable. No two flags of different types share one, because a user may set it
 // for all commands.
 func TestFlags_Environment(t *testing.T) {
-	parser, err := newParser(&cli{}, kong.DefaultEnvars("MCPX"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := newParser(&cli{}, allCommands(), kong.DefaultEnvars("MCPX"))
 	types := map[string]string{}
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {

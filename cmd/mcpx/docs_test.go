@@ -93,19 +93,13 @@ func TestDocs_Commands(t *testing.T) {
 			args := words(line)
 			var c cli
 			exited := false
-			parser, err := newParser(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { exited = true }))
-			if err != nil {
-				t.Fatal(err)
-			}
+			parser := newParser(&c, meant(args), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { exited = true }))
 			if _, err := parser.Parse(args); err != nil && !exited {
 				t.Errorf("%s: mcpx%s: %v", name, line, err)
 			}
 		}
 	}
-	parser, err := newParser(&cli{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := newParser(&cli{}, allCommands())
 	for _, command := range parser.Model.Leaves(true) {
 		if !regexp.MustCompile("[` ]" + regexp.QuoteMeta(strings.TrimPrefix(command.Path(), "mcpx ")) + "[` ]").MatchString(texts["docs/commands.md"]) {
 			t.Errorf("docs/commands.md: %s is missing", command.Path())

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -28,75 +29,91 @@ const (
 	exitPipe   = 128 + int(syscall.SIGPIPE) // the exit code that a shell reports when a program writes to a closed pipe
 )
 
-// cli is the command line. The help lists its fields in this order.
+// cli has the flags of all commands.
 type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
 	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
 
 	Daemon bool `help:"Leave the work to the daemon, which all sessions of this user share (on by default)." negatable:"" default:"true"`
 
-	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
-
-	Serve serveCommand `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
-
-	Dial dialCommand `cmd:"" help:"Offer servers of this machine to a hosted mcpx, which cannot reach them."`
-
-	fileCommands
-	credentialCommands
-	serverCommands
-
-	daemonCommands
-
-	Demo    demoCommand    `cmd:"" help:"Show what mcpx does, without a config or a network."`
-	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
-
-	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
-	Completion completionCommand `cmd:"" help:"Print the script that completes commands, servers and tools in your shell."`
-	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
+	ShowVersion versionFlag `name:"version" env:"-" help:"Print the version."`
 }
 
-// fileCommands edit mcpx's config, and the config files of clients.
-type fileCommands struct {
-	Init       initCommand       `cmd:"" help:"Make a config of the servers that your MCP clients have, and connect the clients."`
-	Schema     schemaCommand     `cmd:"" help:"Print the JSON Schema of the config."`
-	Connect    connectCommand    `cmd:"" help:"Write mcpx into the config file of an MCP client."`
-	Disconnect disconnectCommand `cmd:"" help:"Undo connect."`
-	Find       findCommand       `cmd:"" help:"Look for servers in an MCP registry."`
-	Add        addCommand        `cmd:"" help:"Add a server to the config."`
-	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
-	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
-	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
+// versionFlag prints the version and exits.
+type versionFlag bool
+
+// BeforeReset is called by kong if the flag was given.
+func (versionFlag) BeforeReset(parser *kong.Kong) error {
+	fmt.Fprintln(parser.Stdout, versionText())
+	parser.Exit(exitOK)
+	return nil
 }
 
-// daemonCommands are about the daemon.
-type daemonCommands struct {
-	Status  statusCommand  `cmd:"" help:"Show the daemon: its sessions, servers and memory."`
-	Logs    logsCommand    `cmd:"" help:"Print what the sessions of the daemon have logged."`
-	Restart restartCommand `cmd:"" help:"Start a server anew, in all sessions of the daemon."`
-	UI      uiCommand      `cmd:"" name:"ui" help:"Open the page: servers, their tools and logs, calls and savings."`
-	Stop    stopCommand    `cmd:"" help:"End the daemon, with all its sessions and servers."`
-	Skill   skillCommand   `cmd:"" help:"Print a SKILL.md that teaches an agent with a shell to use mcpx without MCP."`
+// commandRow describes a command.
+type commandRow struct {
+	name, help string
+	run        any    // a pointer to a struct: its fields are the flags and arguments, and its method Run is the command
+	tag        string // for kong
 }
 
-// credentialCommands manage logins, secrets and tokens.
-type credentialCommands struct {
-	Login  loginCommand  `cmd:"" help:"Log in to a server."`
-	Logout logoutCommand `cmd:"" help:"Forget a login."`
-	Secret secretCommand `cmd:"" help:"Store the secrets that the config names as ${keyring:NAME}."`
-	Token  tokenCommand  `cmd:"" help:"Make and delete the tokens of clients over HTTP."`
-	Logins loginsCommand `cmd:"" help:"Show who is logged in through mcpx, and end logins."`
+// allCommands returns all commands in the order of the help: what serves, what edits files of mcpx and its clients, credentials, what uses
+// the servers of the config, the daemon, and the rest.
+func allCommands() []commandRow {
+	return []commandRow{
+		{"serve", "Serve over stdio, or over HTTP with --http.", &serveCommand{}, `default:"withargs"`},
+		{"dial", "Offer servers of this machine to a hosted mcpx, which cannot reach them.", &dialCommand{}, ""},
+		{"init", "Make a config of the servers that your MCP clients have, and connect the clients.", &initCommand{}, ""},
+		{"schema", "Print the JSON Schema of the config.", &schemaCommand{}, ""},
+		{"connect", "Write mcpx into the config file of an MCP client.", &connectCommand{}, ""},
+		{"disconnect", "Undo connect.", &disconnectCommand{}, ""},
+		{"find", "Look for servers in an MCP registry.", &findCommand{}, ""},
+		{"add", "Add a server to the config.", &addCommand{}, ""},
+		{"remove", "Remove a server from the config.", &removeCommand{}, ""},
+		{"enable", "Use a server of the config again.", &enableCommand{}, ""},
+		{"disable", "Keep a server in the config, but do not use it.", &disableCommand{}, ""},
+		{"login", "Log in to a server.", &loginCommand{}, ""},
+		{"logout", "Forget a login.", &logoutCommand{}, ""},
+		{"secret", "Store the secrets that the config names as ${keyring:NAME}.", &secretCommand{}, ""},
+		{"token", "Make and delete the tokens of clients over HTTP.", &tokenCommand{}, ""},
+		{"logins", "Show who is logged in through mcpx, and end logins.", &loginsCommand{}, ""},
+		{"reload", "Make the running mcpx read the config again, and print what changed.", &reloadCommand{}, ""},
+		{"check", "Check the config and every upstream.", &checkCommand{}, ""},
+		{"lock", "Approve the tool definitions of the servers.", &lockCommand{}, ""},
+		{"inspect", "Print what the model would get from inspect.", &inspectCommand{}, ""},
+		{"exec", "Print what the model would get from exec.", &execCommand{}, ""},
+		{"audit", "Check the audit trail that the config key audit writes.", &auditCommand{}, ""},
+		{"stats", "Print how many tokens were saved: definitions, compression and cutting apart.", &statsCommand{}, ""},
+		{"budget", "Measure tokens: a config, or recorded tools and results, direct against mcpx.", &budgetCommand{}, ""},
+		{"status", "Show the daemon: its sessions, servers and memory.", &statusCommand{}, ""},
+		{"logs", "Print what the sessions of the daemon have logged.", &logsCommand{}, ""},
+		{"restart", "Start a server anew, in all sessions of the daemon.", &restartCommand{}, ""},
+		{"ui", "Open the page: servers, their tools and logs, calls and savings.", &uiCommand{}, ""},
+		{"stop", "End the daemon, with all its sessions and servers.", &stopCommand{}, ""},
+		{"skill", "Print a SKILL.md that teaches an agent with a shell to use mcpx without MCP.", &skillCommand{}, ""},
+		{"demo", "Show what mcpx does, without a config or a network.", &demoCommand{}, ""},
+		{"version", "Print the version, and what this binary is made of.", &versionCommand{}, ""},
+		{"help", "Print what a command does, with examples.", &helpCommand{}, ""},
+		{"completion", "Print the script that completes commands, servers and tools in your shell.", &completionCommand{}, ""},
+		{"__complete", "", &completeCommand{}, `hidden:""`},
+	}
 }
 
-// serverCommands start the servers of the config and use them, or report on them.
-type serverCommands struct {
-	Reload  reloadCommand  `cmd:"" help:"Make the running mcpx read the config again, and print what changed."`
-	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
-	Lock    lockCommand    `cmd:"" help:"Approve the tool definitions of the servers."`
-	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
-	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
-	Audit   auditCommand   `cmd:"" help:"Check the audit trail that the config key audit writes."`
-	Stats   statsCommand   `cmd:"" help:"Print how many tokens were saved: definitions, compression and cutting apart."`
-	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
+// meant returns the commands that a command line may mean: those whose names are in it, or serve. It returns all commands if the line may
+// ask for help. With this result kong understands the line as it does with all commands, or returns an error. It takes kong milliseconds to
+// read the fields of all commands, and every session of a client begins with a command line.
+func meant(args []string) []commandRow {
+	all := allCommands()
+	if slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "help" || arg == "__complete" || strings.HasPrefix(arg, "--help") ||
+			strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "h")
+	}) {
+		return all
+	}
+	named := slices.DeleteFunc(slices.Clone(all), func(c commandRow) bool { return !slices.Contains(args, c.name) })
+	if len(named) == 0 {
+		return all[:1] // serve
+	}
+	return named
 }
 
 // level is the name of a log level, in upper or lower case.
@@ -175,24 +192,28 @@ func interruptible() (context.Context, func()) {
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
-	var c cli
 	exited := -1
 	out := &checkedWriter{Writer: s.out}
 	s.out = out
-	parser, err := newParser(&c,
-		kong.Writers(s.out, s.err),
-		kong.Exit(func(code int) { exited = code }),
-		kong.DefaultEnvars("MCPX"),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s),
-		kong.BindToProvider(s.system),
-	)
-	if err != nil {
-		fmt.Fprintln(s.err, "mcpx: error:", err)
-		return exitUsage
+	var c *cli
+	var parser *kong.Kong
+	parse := func(commands []commandRow) (*kong.Context, error) {
+		c = new(cli)
+		parser = newParser(c, commands,
+			kong.Writers(s.out, s.err),
+			kong.Exit(func(code int) { exited = code }),
+			kong.DefaultEnvars("MCPX"),
+			kong.BindTo(ctx, (*context.Context)(nil)),
+			kong.Bind(s),
+			kong.BindToProvider(s.system),
+		)
+		return parser.Parse(args)
 	}
-	parsed, err := parser.Parse(args)
-	if exited >= 0 { // kong has printed the help
+	parsed, err := parse(meant(args))
+	if err != nil && exited < 0 { // the error and its hint depend on which commands there are
+		parsed, err = parse(allCommands())
+	}
+	if exited >= 0 { // kong has printed the help, or the version
 		return exited
 	}
 	if err != nil {
@@ -202,17 +223,19 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
 		return exitUsage
 	}
-	return conclude(ctx, s, parsed.Run(&c))
+	return conclude(ctx, s, parsed.Run(c))
 }
 
 // newParser returns the parser of command lines, which puts what it reads into c.
-func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
-	return kong.New(c, append(more,
+func newParser(c *cli, commands []commandRow, more ...kong.Option) *kong.Kong {
+	for _, command := range commands {
+		more = append(more, kong.DynamicCommand(command.name, command.help, "", command.run, command.tag))
+	}
+	return kong.Must(c, append(more,
 		kong.Name("mcpx"),
 		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec.\n\n"+
 			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json",
 				"mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
-		kong.Vars{"version": versionText()},
 	)...)
 }
 
