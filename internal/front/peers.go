@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
@@ -71,7 +71,7 @@ const replicaLen = 8
 
 // waitHandle matches a handle of package results: the name with which a client asks for a result later, for example because the
 // call is still running. The handle begins with the letter r and the id of the replica that has the result.
-var waitHandle = regexp.MustCompile(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
+var waitHandle = pattern.New(`\br([a-z0-9]{8})r[a-z2-7]{20}\b`)
 
 // homed reports whether requests of one client must all reach the same replica, because the view has a PerClient server.
 func (f *Front) homed() bool {
@@ -134,8 +134,8 @@ func (f *Front) namedIn(_ *exchange, m *message) string {
 			return own[:replicaLen]
 		}
 	case m.arguments != nil && bytes.Contains(m.Params, []byte("wait_result")):
-		if found := waitHandle.FindSubmatch(m.arguments); found != nil {
-			return string(found[1])
+		if found := waitHandle.FindStringSubmatch(string(m.arguments)); found != nil {
+			return found[1]
 		}
 	}
 	return ""

@@ -16,6 +16,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"mcpx/internal/base/atomicfile"
+	"mcpx/internal/base/pattern"
 )
 
 const (
@@ -255,8 +256,8 @@ func replaceName(text, name, with string) string {
 }
 
 var (
-	longerBefore = regexp.MustCompile(`[\pL\pN._%+-]$`)
-	longerAfter  = regexp.MustCompile(`^[.:/]?[\pL\pN_-]`)
+	longerBefore = pattern.New(`[\pL\pN._%+-]$`)
+	longerAfter  = pattern.New(`^[.:/]?[\pL\pN_-]`)
 )
 
 func cutLast(text, sep string) (before, after string, found bool) {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
+	"sync"
 
 	"mcpx/internal/base/sanitize"
 )
@@ -36,18 +37,20 @@ var policy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// Page is a page whose text depends on data.
-type Page struct{ text *template.Template }
+// Page is a page whose text depends on data. Its template is parsed at the first use: few processes of mcpx show pages.
+type Page struct{ text func() *template.Template }
 
 // New makes a page. body is a template for what is in its body, unless the page shows a fault. Its main button has the class go.
 func New(body string) Page {
-	return Page{template.Must(template.New("").Parse(`<!doctype html>
+	return Page{sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>mcpx</title>
 <style>` + style + `</style></head><body>
 {{if .Fault}}<h1>This did not work</h1>
 <p>{{.Fault}}</p>
 {{else}}` + body + `{{end}}</body></html>
-`))}
+`))
+	})}
 }
 
 // Show answers a request with the page.
@@ -57,7 +60,7 @@ func (p Page) Show(w http.ResponseWriter, status int, data map[string]any) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	w.WriteHeader(status)
-	_ = p.text.Execute(w, data)
+	_ = p.text().Execute(w, data)
 }
 
 // Fault tells the person what did not work.
