@@ -166,9 +166,8 @@ func (r *Reaper) spawn() error {
 	}
 	defer read.Close()
 	proc, err := os.StartProcess(exe, []string{"mcpx-reaper"}, &os.ProcAttr{
-		Dir: "/",
-		// A single thread and a small heap keep the reaper small.
-		Env:   []string{RoleVar + "=" + ReaperRole + " " + r.token, "GOMAXPROCS=1", "GOGC=10"},
+		Dir:   "/",
+		Env:   []string{RoleVar + "=" + ReaperRole + " " + r.token, "GOMAXPROCS=1"}, // a single thread keeps the reaper small
 		Files: []*os.File{read, null, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

@@ -31,7 +31,7 @@ func ReaperMain() {
 	// The reaper must survive signals that are sent to all processes of mcpx, and the closing of the terminal.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
-	debug.SetGCPercent(10)
+	debug.SetGCPercent(10) // GOGC=10 in the environment would collect several times before main
 	nameReaper()
 	groups := listen(0)
 	reapAll(groups, token)
