@@ -6,10 +6,12 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// container returns the smallest memory limit of the control groups that this process is in, in bytes; 0 means no limit.
-func container() int64 { return containerIn(os.DirFS("/")) }
+// container returns the smallest memory limit of the control groups that this process is in, in bytes; 0 means no limit. It reads the
+// limit once: a process that serves asks three times at its start.
+var container = sync.OnceValue(func() int64 { return containerIn(os.DirFS("/")) })
 
 // unlimited is the smallest value that means "no limit" in control groups of version 1. Their value for "no limit" is the
 // largest multiple of the page size.
