@@ -11,8 +11,8 @@
 //
 // mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends the
 // processes of servers if the program is killed (on Windows the system does that); others run filters and programs that
-// clients send. In a helper, the init function of this package does the work and exits, so main never begins. Init functions
-// of packages that are initialised before this one run in helpers too.
+// clients send. In a helper, an init function of mcpx does the work and exits, so main never begins. Init functions of packages that
+// are initialised earlier run in helpers too.
 package mcpx
 
 import (
@@ -23,26 +23,14 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
 	"mcpx/internal/app"
-	"mcpx/internal/base/helper"
-	"mcpx/internal/base/proc"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
-	"mcpx/internal/jq"
-	"mcpx/internal/programs"
 )
-
-func init() {
-	roles := helper.Roles{proc.ReaperRole: proc.ReaperMain, jq.Role: jq.Main, programs.Role: programs.Main}
-	if role, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " "); roles[role] != nil {
-		roles.Play()
-	}
-}
 
 // Options say how [New] makes a [Gateway].
 type Options struct {

@@ -26,7 +26,7 @@ var module = strings.TrimSuffix(reflect.TypeFor[app.Options]().PkgPath(), "/inte
 // door stands for the package at the root, which other programs import. behindDoor has what it imports itself, beside base.
 const door = "the door"
 
-var behindDoor = []string{"app", "executor", "jq", "programs"}
+var behindDoor = []string{"app", "executor"}
 
 // pure are packages that only compute: they import only each other and base.
 var pure = []string{"arguments", "describe", "search", "schemats", "preview", "compress", "tokens"}
@@ -46,7 +46,7 @@ func forbidden(from, to string) string {
 	}
 	switch from, to := wing(from), wing(to); {
 	case from == door:
-		return "package mcpx is a thin door to app, with the roles of helpers"
+		return "package mcpx is a thin door to app"
 	case to == "base":
 		return ""
 	case from == "base":

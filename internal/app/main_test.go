@@ -5,13 +5,11 @@ import (
 	"runtime"
 	"testing"
 
-	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 )
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
-	proc.ReaperMain()
 	os.Exit(run(m))
 }
 

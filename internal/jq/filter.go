@@ -20,12 +20,13 @@ import (
 // maxCompiled is how many compiled filters a helper keeps at most.
 const maxCompiled = 64
 
-// Role is the name under which this executable, started as a helper process, runs filters; see helper.Roles.
-const Role = "jq"
+// role is the name under which this executable, started as a helper process, runs filters.
+const role = "jq"
 
-// Main is the main function of a helper process that runs filters. It returns when its stdin ends.
-func Main() {
-	helper.Serve(func(l helper.Limits) helper.Worker { return &evaluator{maxOutput: l.Frame - notOutput} })
+func init() {
+	helper.Play(role, func() {
+		helper.Serve(func(l helper.Limits) helper.Worker { return &evaluator{maxOutput: l.Frame - notOutput} })
+	})
 }
 
 // evaluator runs filters, in a helper. One goroutine uses it.

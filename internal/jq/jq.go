@@ -118,7 +118,7 @@ func New(l Limits, reaper *proc.Reaper) *Runner {
 
 func newRunner(l Limits, start helper.Starter) *Runner {
 	l = l.withDefaults()
-	return &Runner{limits: l, helpers: helper.New(Role, helper.Limits{
+	return &Runner{limits: l, helpers: helper.New(role, helper.Limits{
 		Time:    l.Time,
 		Memory:  l.Memory,
 		Frame:   l.Output + notOutput,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -19,11 +18,6 @@ import (
 	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 )
-
-func TestMain(m *testing.M) {
-	helper.Roles{Role: Main}.Play()
-	os.Exit(m.Run())
-}
 
 // patient are limits for tests of what filters do; they have so much time that a busy machine does not matter.
 var patient = Limits{Time: 5 * time.Minute}

@@ -15,11 +15,12 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// Role is the name under which this executable, started as a helper process, runs programs; see helper.Roles.
-const Role = "program"
+// role is the name under which this executable, started as a helper process, runs programs.
+const role = "program"
 
-// Main is the main function of a helper process that runs programs.
-func Main() { helper.Serve(func(helper.Limits) helper.Worker { return worker{} }) }
+func init() {
+	helper.Play(role, func() { helper.Serve(func(helper.Limits) helper.Worker { return worker{} }) })
+}
 
 // worker runs programs in the helper process, each in a JavaScript engine of its own.
 type worker struct{}

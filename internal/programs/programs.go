@@ -149,7 +149,7 @@ func New(memory int64, reaper *proc.Reaper) *Runner {
 
 func newRunner(memory int64, start helper.Starter) *Runner {
 	memory = Limits{Memory: memory}.WithDefaults().Memory
-	return &Runner{memory: memory, helpers: helper.New(Role, helper.Limits{
+	return &Runner{memory: memory, helpers: helper.New(role, helper.Limits{
 		Time:     24 * time.Hour, // Run has its own clocks
 		Memory:   memory + extraMemory,
 		Frame:    frame,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,15 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 )
-
-func TestMain(m *testing.M) {
-	helper.Roles{Role: Main}.Play()
-	os.Exit(m.Run())
-}
 
 // patient are limits for tests of what programs do; they have so much time that a busy machine does not matter.
 var patient = Limits{Time: 5 * time.Minute}

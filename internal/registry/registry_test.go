@@ -19,7 +19,6 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/conf"
-	"mcpx/internal/base/proc"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
@@ -28,7 +27,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	proc.ReaperMain()
 	mcptest.Main()
 	os.Exit(m.Run())
 }

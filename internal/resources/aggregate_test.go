@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/proc"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
@@ -26,7 +25,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	proc.ReaperMain()
 	mcptest.Main()
 	os.Exit(m.Run())
 }

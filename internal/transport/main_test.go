@@ -5,12 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 )
 
 func TestMain(m *testing.M) {
-	proc.ReaperMain()
 	mcptest.Main()
 	os.Exit(m.Run())
 }

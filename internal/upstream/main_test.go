@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 	"mcpx/internal/transport"
 )
 
 func TestMain(m *testing.M) {
-	proc.ReaperMain()
 	mcptest.Main()
 	mcptest.AtOnce(16)
 	os.Exit(m.Run())

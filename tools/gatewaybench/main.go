@@ -36,10 +36,9 @@ func main() {
 	}
 }
 
-// roles is for processes in which this executable has started itself as a server, or as the reaper of its children. In such a
-// process, roles does the work and does not return. Otherwise it does nothing.
+// roles is for processes in which this executable has started itself as a server. In such a process, roles does the work and does
+// not return. Otherwise it does nothing.
 func roles() {
-	proc.ReaperMain()
 	if len(os.Args) < 3 || os.Args[1] != "serve" {
 		return
 	}

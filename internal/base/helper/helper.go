@@ -6,8 +6,7 @@
 //
 // # Roles
 //
-// The main function of the program first calls Roles.Play. Serve is the main function of roles whose jobs come from a
-// Pool.
+// A package with a role calls Play in an init function. Serve is the main function of roles whose jobs come from a Pool.
 //
 // # What limits a helper
 //
@@ -85,7 +84,7 @@ type Pool struct {
 	helpers sync.WaitGroup // done when all helper processes have ended
 }
 
-// New returns a pool of helpers in a role. The role must be one of the Roles that main plays. The first job starts the
+// New returns a pool of helpers in a role. The program must play the role ([Play]). The first job starts the
 // first helper.
 func New(role string, l Limits, start Starter) *Pool {
 	open, end := context.WithCancel(context.Background())

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"mcpx/internal/base/proc"
 )
 
 // testRole is the role in which this test binary is a helper. A job is a word, which is a key of tasks, and the text
@@ -20,9 +18,8 @@ const testRole = "test"
 
 func TestMain(m *testing.M) {
 	Roles{
-		proc.ReaperRole: proc.ReaperMain,
-		testRole:        func() { Serve(func(l Limits) Worker { return &tester{limits: l, left: make(chan error, 2)} }) },
-		"babbler":       func() { os.Stdout.WriteString("hello"); select {} },
+		testRole:  func() { Serve(func(l Limits) Worker { return &tester{limits: l, left: make(chan error, 2)} }) },
+		"babbler": func() { os.Stdout.WriteString("hello"); select {} },
 	}.Play()
 	middleMain()
 	os.Exit(m.Run())

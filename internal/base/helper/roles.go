@@ -9,12 +9,21 @@ import (
 	"mcpx/internal/base/proc"
 )
 
+// Play runs main and exits if this process was started in the role. A package with a role of its own calls it in an init function: Go
+// initialises a package as soon as it has those that the package imports, so a helper leaves out half of mcpx.
+func Play(role string, main func()) {
+	if own, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " "); own == role {
+		main()
+		os.Exit(exitOK)
+	}
+}
+
 // Roles has the main function of each role of this executable, by the role's name. A main function exits the process,
 // or returns when the role is finished.
 type Roles map[string]func()
 
 // Play runs the role that this process was started in, and exits. In a process without a role it does nothing. Call it
-// first in main and in TestMain: whatever runs before it costs each helper time and memory.
+// first in main and in TestMain: whatever runs before it costs each process in a role time and memory.
 func (r Roles) Play() {
 	role, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
 	if role == "" {

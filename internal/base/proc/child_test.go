@@ -116,7 +116,6 @@ var modes = map[string]func(){
 }
 
 func TestMain(m *testing.M) {
-	ReaperMain()
 	if mode := os.Getenv(modeVar); mode != "" {
 		if run := modes[mode]; run != nil {
 			run()

@@ -285,11 +285,8 @@ func withoutPath(err error) error {
 }
 
 // RoleVar is an environment variable that makes this executable run in a role. Its value is the name of the role, a
-// space, and the arguments of the role. main must check it first. Without the variable, the process is a normal mcpx.
+// space, and the arguments of the role. Without the variable, the process is a normal mcpx.
 const RoleVar = "MCPX_ROLE"
-
-// ReaperRole is the role of the reaper, whose main function is ReaperMain.
-const ReaperRole = "reaper"
 
 // Executable returns the path of this program, for starting it again in a role. On Linux the path works even if the
 // file was replaced by another version. Executable fails in a process that was itself started in a role: the process

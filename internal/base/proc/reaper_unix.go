@@ -26,7 +26,7 @@ var errClosed = errors.New("the reaper is closed")
 
 // Reaper manages the reaper process, which is this executable, started again. The reaper process holds the read end of a pipe
 // and a list of the groups of the children. The pipe closes however this process ends; the reaper process then kills the groups
-// and exits. A program needs only one Reaper, and its main must call ReaperMain. If the reaper process dies, Reaper starts it
+// and exits. A program needs only one Reaper. If the reaper process dies, Reaper starts it
 // again. Reaper is safe for concurrent use. With a nil *Reaper, children survive when this process is killed.
 //
 // If this process adopts orphans (as the init process of a container, or as a subreaper), Reaper also reaps their zombies.
@@ -167,7 +167,7 @@ func (r *Reaper) spawn() error {
 	defer read.Close()
 	proc, err := os.StartProcess(exe, []string{"mcpx-reaper"}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{RoleVar + "=" + ReaperRole + " " + r.token, "GOMAXPROCS=1"}, // a single thread keeps the reaper small
+		Env:   []string{RoleVar + "=" + reaperRole + " " + r.token, "GOMAXPROCS=1"}, // a single thread keeps the reaper small
 		Files: []*os.File{read, null, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

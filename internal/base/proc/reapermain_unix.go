@@ -15,16 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// reaperRole is the role of the reaper.
+const reaperRole = "reaper"
+
 const (
 	// reapRounds and reapPause bound how long the reaper kills processes before it exits: usually less than 100 ms.
 	reapRounds = 12
 	reapPause  = 5 * time.Millisecond
 )
 
-// ReaperMain runs the reaper and exits if this process was started as a reaper; otherwise it does nothing. Call it
-// first in main and in TestMain: whatever runs before it costs the reaper memory.
-func ReaperMain() {
-	token, ok := strings.CutPrefix(os.Getenv(RoleVar), ReaperRole+" ")
+// init runs the reaper and exits if this process was started as a reaper. It does so before most packages of mcpx are initialised, since
+// whatever runs earlier costs the reaper memory.
+func init() {
+	token, ok := strings.CutPrefix(os.Getenv(RoleVar), reaperRole+" ")
 	if !ok || token == "" {
 		return
 	}
