@@ -18,8 +18,8 @@ const firstBody = 16 << 10
 // errBodies is the error for a body that is refused because the bodies being read already take too much memory.
 var errBodies = errors.New("too many large bodies at once")
 
-// readBody reads the body of a request. It refuses an unreadable body in plain text: a JSON-RPC error would need the
-// request's id, which is not known yet.
+// readBody reads the body of a request. If ok is false, readBody has refused the request in plain text: a JSON-RPC error would need
+// the request's id, which is not known yet.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 	limit := f.options.MaxMessage
 	var err error
@@ -35,8 +35,8 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		if err == nil {
 			_ = r.Body.Close() // without this, net/http would look for more of the body before it writes the answer
 		}
-		// At the end of a body net/http starts a goroutine that notices the client's disconnect. Gosched lets it start on this
-		// thread; otherwise a second thread wakes up and takes a core that the call needs.
+		// At the end of a body net/http starts a goroutine that notices the client's disconnect. Gosched lets that goroutine start
+		// on this thread. Otherwise a second thread would wake up and take a core that the call needs.
 		runtime.Gosched()
 	}
 	switch tooLarge, _ := errors.AsType[*http.MaxBytesError](err); {

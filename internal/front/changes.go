@@ -36,7 +36,8 @@ func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 // such notification replaces an earlier one.
 const maxUnknown = 1000
 
-// add adds a note, or replaces an earlier one about the same list or resource, or drops it (see maxUnknown). It does not block.
+// add adds a note. It replaces an earlier note about the same list or resource, if there is one. If there are maxUnknown notes with
+// unknown methods, add drops a further one. It does not block.
 func (n *pending) add(one note) {
 	n.mu.Lock()
 	at := -1
@@ -113,8 +114,8 @@ func (c *changes) pass(method string, params json.RawMessage) {
 	c.each(func(n *pending) { n.pass(method, params) })
 }
 
-// pendingFor returns the pending notifications of a client. Further changes are added to them until the caller calls stop. For
-// a client with a principal, these are only the changes that the principal can see.
+// pendingFor returns the pending notifications of a client. Until the caller calls stop, further changes are added to them. For a
+// client with a principal, only the changes that the principal can see are added.
 func (f *Front) pendingFor(client *caller.Client) (n *pending, stop func()) {
 	if client.Principal == nil {
 		return f.changes.subscribe()

@@ -16,13 +16,13 @@ import (
 	"mcpx/internal/resources"
 )
 
-// maxFollowed is the highest number of resources that one session, or one subscriptions/listen, may subscribe to. Requests at
-// the same time may exceed it a little.
+// maxFollowed is the highest number of resources that one session, or one subscriptions/listen, may subscribe to. Concurrent
+// requests may exceed it a little, because each checks the number before it subscribes.
 const maxFollowed = 1000
 
-// maxFollowedOf is the highest number of resources that the sessions and requests of one principal may subscribe to together. The
-// limits for calls do not protect the memory of mcpx: a subscription that they refuse keeps its memory and goroutines, and tries
-// again.
+// maxFollowedOf is the highest number of resources that the sessions and requests of one principal may subscribe to together. It
+// protects the memory of mcpx. The limits for calls do not: if they refuse to subscribe at the server, the subscription keeps its
+// memory and goroutines, and tries again.
 const maxFollowedOf = 10_000
 
 // following counts the subscriptions of each principal. The zero value is ready.
@@ -98,8 +98,8 @@ func (f *Front) followOne(o *followed, uri string, topic *resources.Topic, clien
 	return agreed
 }
 
-// full reports whether o has maxFollowed subscriptions or more, or the client's principal has maxFollowedOf, so that the client may not
-// subscribe to a resource. It may always subscribe again to one to which it subscribes already.
+// full reports whether the client may not subscribe to a resource: o has maxFollowed subscriptions or more, or the client's
+// principal has maxFollowedOf or more. It returns false if the client already subscribes to the resource.
 func (f *Front) full(o *followed, client *caller.Client, uri string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -169,8 +169,8 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return append(out, "{}"...), nil
 }
 
-// remember stores in the record of a session over HTTP whether the client subscribes to a resource. A process that continues
-// the session later reads the record.
+// remember stores in the record of a session over HTTP whether the client subscribes to a resource. A process that continues the
+// session later reads the record. The result is the error for the client if the record cannot be changed, otherwise nil.
 func (f *Front) remember(ctx context.Context, s *session, uri string, follows bool) *rpcError {
 	if s.id == "" || slices.Contains(s.record.Load().Followed, uri) == follows {
 		return nil
@@ -215,8 +215,9 @@ func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byt
 	return append(out, "{}"...), nil
 }
 
-// followAll subscribes to the first maxFollowed URIs, until there are too many subscriptions, and returns the new ones. It skips
-// unknown resources, those whose server reports no changes, and those to which the client already subscribes.
+// followAll subscribes to the resources in uris, and returns the URIs of the new subscriptions. It skips unknown resources,
+// resources whose server reports no changes, and resources to which the client already subscribes. It ignores the URIs after the
+// first maxFollowed, and stops as soon as the client has too many subscriptions (see full) or ctx ends.
 func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, notes *pending) (granted []string) {
 	for i, uri := range uris {
 		if i >= maxFollowed || ctx.Err() != nil || f.full(o, client, uri) {

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// Name and Version are the server's name and version in the handshake; an empty Name means mcpx.
 	Name, Version string
-	// SessionIdle is how long a legacy session over HTTP may be unused before this process frees its state in memory; 0 means 30
+	// SessionIdle is how long a legacy session over HTTP may be unused before this process frees the session's memory; 0 means 30
 	// minutes. Sessions decides whether the client can use the session again after that.
 	SessionIdle time.Duration
 	// MaxMessage is the largest body of a request over HTTP, in bytes; 0 means 64 MiB.
@@ -46,14 +46,16 @@ type Options struct {
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
-	// PerClient servers: each client or principal has a session of its own with such a server. PerPrincipal returns the names of
-	// those with which all clients of a principal share one session. A nil func means that there are no such servers.
+	// PerClient servers: each client or principal has a session of its own with such a server. PerPrincipal returns only those
+	// names of Homed whose servers have one session for all clients of a principal. A nil func means that there are no such
+	// servers.
 	Peers               Peers
 	Homed, PerPrincipal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
 	Journal *request.Journal
-	// SessionEnded is called when the live part of a session over HTTP has ended in the process that opened the session. If the
-	// session is continued after that, SessionEnded is not called again. It may be nil.
+	// SessionEnded is called when the process that opened a session over HTTP removes the session from its memory: because the
+	// session was ended or is idle, or because the front ends. If the session is continued after that, SessionEnded is not called
+	// again. It may be nil.
 	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil: then nothing is logged.
 	Logger *slog.Logger
@@ -74,13 +76,13 @@ type Admission interface {
 	// second one of a batch. If the error is not nil, the message is refused; otherwise the caller must delay the message by
 	// wait.
 	Request(p *caller.Principal) (wait time.Duration, over *request.LimitError)
-	// ReadBody counts bytes of a body before they are read. ok is false if they would exceed the limit; wait is
-	// how long the reader should pause. BodyRead subtracts all the counted bytes of the body once it is read or cannot be read.
+	// ReadBody counts bytes of a body before they are read. ok is false if they would exceed the limit; wait is how long the reader
+	// should pause. When the body is read or cannot be read, BodyRead must be called with the number of all its counted bytes.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
-	// WriteAnswer counts the bytes of an answer before they are written: of a large one, or of any if the client reads its answers
-	// from one stream. ok is false if the answers that the clients of the principal have not read yet are too many for another one.
-	// Otherwise AnswerWritten must follow.
+	// WriteAnswer counts the bytes of an answer before they are written. It is called for large answers, and for every answer to a
+	// client that reads its answers from one stream. ok is false if the principal's clients have too many unread answers already.
+	// If ok is true, AnswerWritten must be called once the answer is written.
 	WriteAnswer(p *caller.Principal, bytes int) (ok bool)
 	AnswerWritten(p *caller.Principal, bytes int)
 }
@@ -105,10 +107,10 @@ type Front struct {
 	log        *slog.Logger
 	changes    changes
 	sseStreams sseStreams
-	sessions   sessions       // legacy sessions over HTTP that have a live part in this process
+	sessions   sessions       // legacy sessions over HTTP that this process has in memory
 	stateless  inflight       // modern and forwarded requests over HTTP, and the streams of HTTP+SSE and sockets
 	tags       *caller.Tags   // sign the requestState of upstream servers
-	suspended  suspendedCalls // modern calls during which the client can be asked
+	suspended  suspendedCalls // modern calls during which the client can be asked questions
 	requests   atomic.Int64   // numbers the modern requests over HTTP
 	listings   listings       // when clients without a session last listed tools over HTTP
 	following  following      // the subscriptions to resources
@@ -156,7 +158,7 @@ func New(v view.View, options Options) *Front {
 // Protocols returns the protocol revisions that clients may use, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// Reasons why mcpx may end a request before it is answered. If the client then gets an error, it says the reason.
+// Reasons why mcpx may end a request before it is answered. If the client then gets an error, the error says the reason.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
 	errClosed       = errors.New("this view was removed from the config of mcpx; the call may have been executed")

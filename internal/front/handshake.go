@@ -77,7 +77,7 @@ func (f *Front) discover(_ context.Context, r *incoming, out []byte) ([]byte, *r
 	}{f.identity, "complete", 0, "private", Protocols(), f.capabilities(r, greeting), greeting.Instructions})...), nil
 }
 
-// initialize answers initialize and stores the client in its session.
+// initialize answers initialize. It stores in the session what the client has said about itself.
 func (f *Front) initialize(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct {
 		ProtocolVersion string

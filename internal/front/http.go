@@ -119,7 +119,8 @@ func (f *Front) post(e *exchange) {
 }
 
 // modernRequest answers a modern request. The modern era has no sessions, so each request gets a new [caller.Client]. Requests
-// whose clients have the same [caller.Home] share their sessions with PerClient servers.
+// whose clients have the same [caller.Home] share their sessions with PerClient servers, the servers with a session for each
+// client.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -144,7 +145,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	f.serve(e, &f.stateless, client.ID, r)
 }
 
-// openSession answers initialize. On success it stores the session.
+// openSession answers initialize. If that succeeds, it stores the session, and sends the session's id in a header.
 func (f *Front) openSession(e *exchange, m *message) {
 	if over := f.options.Admission.OpenSession(e.who); over != nil {
 		e.answer(refuse(m.ID, tooMany(over)).body)
@@ -240,7 +241,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		case f.passedOfBatch(e, m, data):
 		default:
 			if m.isRequest() {
-				e.reopen() // serve closes it again
+				e.reopen() // serve closes e again
 			}
 			f.legacyMessage(e, s, m)
 		}
@@ -308,12 +309,12 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session, for messages that are not part of any request. If a session has several GET
-// streams in this process, only the newest gets these messages. The older ones stay open: the protocol permits several, and
-// clients open again a stream that mcpx has ended, so two streams would end each other for ever.
+// events serves the GET stream of a session, for messages that are not part of any request. If a session has several GET streams in
+// this process, only the newest gets these messages. The older ones stay open. The protocol permits several streams, and clients
+// open a stream again that mcpx has ended: if each new stream ended the one before it, two streams would end each other for ever.
 func (f *Front) events(e *exchange, s *session) {
-	// No request can have this key, because an id is a number or a quoted string. A session is not idle while its stream is
-	// open. The stream ends with the session at the latest.
+	// The stream counts as an open request: as long as it is open, the session is not idle, and it ends with the session at the
+	// latest. No request can have this key, because an id is a number or a quoted string.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()
@@ -360,8 +361,8 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	return s, err == nil
 }
 
-// unknownVersion reports whether the header names a revision that mcpx does not know. If so, it has refused the request, in the way
-// that the method session describes.
+// unknownVersion reports whether the header names a revision that mcpx does not know. If so, it has answered the request with an
+// error. The error has the given id; if id is nil, it is plain text.
 func (e *exchange) unknownVersion(id json.RawMessage) bool {
 	unknown := e.version != "" && !mcp.IsValidProtocolVersion(e.version)
 	if unknown {
@@ -395,7 +396,7 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	if err := mcp.ValidateStandardHeaders(e.r.Header.Get, m.version, mcp.MCPMethod(m.Method), named); err != nil {
 		return mismatch(err.Error())
 	}
-	// For a task it repeats the id (SEP-2663), which mcp-go does not compare.
+	// For a task, the header Mcp-Name repeats the id of the task (SEP-2663), which mcp-go does not compare.
 	if name := headerOf(e.r, mcp.HeaderName); name != "" && strings.HasPrefix(m.Method, "tasks/") {
 		if id, ok := mcp.DecodeHeaderValue(name); !ok || id != wire.MemberText(m.Params, "taskId") {
 			return mismatch("the header " + mcp.HeaderName + " does not match params.taskId")

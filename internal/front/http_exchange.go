@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/request"
 )
 
-// exchange is one HTTP request and its response. An answer is a single JSON text or an event of a stream. The response is a
-// stream for a GET, a batch and a long-lived request, if a notification or a question comes before the answer, and if the
-// client accepts no JSON. It is never a stream after the method refuse.
+// exchange is one HTTP request and its response. An answer is a single JSON text or an event of a stream. The response is a stream
+// for a GET, a batch or a long-lived request, and also if a notification or a question is sent before the answer, or if the client
+// accepts no JSON. If the method refuse answers first, the response is not a stream.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
@@ -25,12 +25,12 @@ type exchange struct {
 	events  bool   // the client accepts event streams
 	json    bool   // the client accepts JSON
 	batch   bool   // a batch is being answered, with events
-	anew    bool   // the client has lost its sessions with PerClient servers, together with its earlier home (see homeOf)
+	anew    bool   // the client's sessions with PerClient servers are lost, with the replica that had them (see homeOf)
 	status  int    // HTTP status of a JSON answer; 0 means 200
 
 	held     *session          // the legacy session of the request; nil if it has none
 	ended    []*request.Event  // the events of the requests answered so far
-	room     [1]*request.Event // the array of ended at first; only a batch needs a larger one
+	room     [1]*request.Event // the first array of the slice ended, made without an allocation; only a batch needs a larger array
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
@@ -59,7 +59,7 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	e.json = e.json || !e.events
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
-		e.writable = time.Now().Add(server.WriteTimeout) // net/http has set it for this request
+		e.writable = time.Now().Add(server.WriteTimeout) // net/http has set this deadline for the request
 	}
 	return e
 }
@@ -166,9 +166,9 @@ func (e *exchange) write(data []byte) {
 	_, _ = e.w.Write(data)
 }
 
-// largeWrite is the size in bytes from which a write has all of writeWithin, and an answer counts towards the limit of its
-// principal for unread answers. For less, half of writeWithin is enough: setting a deadline for each small answer would cost
-// measurable time.
+// largeWrite is the size, in bytes, from which a write or an answer is large. A large write has all of writeWithin as its time. A
+// smaller one may have only half of it, because setting a deadline for each small answer would cost measurable time. A large answer
+// counts towards its principal's limit for unread answers.
 const largeWrite = 64 << 10
 
 // extend sets a new write deadline, if less than half of writeWithin is left or the next write has largeWrite bytes or more.
@@ -184,7 +184,7 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 // Header values that all responses share, to save allocations.
 var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
-// errUnread is the error in place of an answer to a principal whose clients do not read those before it.
+// errUnread replaces an answer if the principal's clients have too many unread answers already.
 var errUnread = &rpcError{code: codeRefused, message: "the request was executed, but its answer is not sent: " +
 	"you have not read the large answers to your other requests yet. Read them, or ask for less at once"}
 

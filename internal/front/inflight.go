@@ -34,8 +34,9 @@ type openRequest struct {
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu
 }
 
-// begin adds a request and returns its context, derived from ctx. The caller must call done. If end has been called before for
-// such requests, the context is already cancelled. A long-lived request ends when its credential expires.
+// begin adds a request and returns its context, derived from ctx. The caller must call done. If end has ended all requests, or
+// lasts is true and end has ended the long-lived requests, the context is already cancelled. A long-lived request ends when its
+// credential expires.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	r := &openRequest{key: key, lasts: lasts}
 	r.Begin(ctx)
@@ -129,7 +130,7 @@ func (o *inflight) end(lastingOnly bool, cause error) {
 	}
 }
 
-// endWith ends the requests in o in the same way as the method end has ended those in other, if it has.
+// endWith does to o what end has done to other: if end has not been called on other, endWith does nothing.
 func (o *inflight) endWith(other *inflight) {
 	other.mu.Lock()
 	ended, ending := other.ended, other.ending

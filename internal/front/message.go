@@ -70,7 +70,8 @@ func readMessage(data []byte) *message {
 	case m.ID != nil && !isID(m.ID):
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the id must be a string or a number"}
 	case m.ID == nil && m.Method != "" && !strings.HasPrefix(m.Method, "notifications/") && wire.Member(data, "id") != nil:
-		// The id is null, which MCP forbids, but the client waits for an answer. For a notification some clients mean "absent".
+		// The id is null, which MCP forbids, but the client waits for an answer. In a notification a null id is accepted, because
+		// some clients send it in place of no id.
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the id must not be null"}
 	case m.Method == "" && !m.IsResponse():
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "no method"}
@@ -92,7 +93,8 @@ func isID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9'))
 }
 
-// readParams reads _meta and the params that identify what a request is for.
+// readParams reads _meta and the params that identify what a request is for. It returns the error for params that mcpx refuses, or
+// nil.
 func (m *message) readParams() *rpcError {
 	if len(m.Params) == 0 || string(m.Params) == "null" {
 		m.Params = nil
@@ -230,7 +232,7 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 func nameIn(info json.RawMessage) string { return wire.MemberText(info, "name") }
 
 // refuseMeta returns the error of a request whose _meta names a revision that mcpx does not know, or of a modern request with a bad
-// _meta (SEP-2575); otherwise nil. The revision comes first, because another one may require other members.
+// _meta (SEP-2575); otherwise nil. The revision is checked first, because an unknown revision may require other members.
 func (m *requestMeta) refuseMeta() *rpcError {
 	switch {
 	case m.version != "" && !mcp.IsValidProtocolVersion(m.version):

@@ -92,7 +92,8 @@ type incoming struct {
 	// out sends notifications before the answer; nil for initialize over HTTP, and if the client accepts no event stream.
 	out   sender
 	event *request.Event // made by Front.answer, or for a suspended call by suspendedCalls.begin
-	anew  bool           // modern only: the client has lost its sessions with PerClient servers, together with its earlier home
+	// modern only: the client's sessions with PerClient servers are lost, because the replica that had them has ended
+	anew bool
 	// release, if not nil, must be called once, when all work for the request has ended. For a suspended call, the call's own
 	// goroutine calls it.
 	release func()
@@ -135,7 +136,7 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " needs protocol version " + mcp.ProtocolVersion20260728})
 	}
 	var out []byte
-	written, _ := wire.Text(r.input.State) // unbind replaces it
+	written, _ := wire.Text(r.input.State) // written stays as the client sent it; unbind replaces r.input.State
 	err := f.unbind(r, written)
 	if err == nil {
 		err = f.compareParams(ctx, r)
@@ -185,9 +186,10 @@ func (r *incoming) relayed(rpc *wire.RPCError) *rpcError {
 	return e
 }
 
-// forbidden reports whether revision 2026-07-28 forbids to send an error code to a client: the revision reserves -32099 to -32020, and
-// replaces resourceNotFound. Of the codes that it defines there, only the one for a missing capability can be relayed, as mcpx relays
-// the capabilities too. The others are about the headers and the revision of mcpx's own request.
+// forbidden reports whether revision 2026-07-28 forbids mcpx to relay a server's error code to a client. The revision reserves the
+// codes -32099 to -32020, and replaces resourceNotFound. mcpx relays only one of the reserved codes, the one for a missing
+// capability, because mcpx also relays the client's capabilities. The other codes are about the headers and the revision of mcpx's
+// own request.
 func forbidden(code int) bool {
 	return code == resourceNotFound || code >= -32099 && code <= -32020 && code != mcp.MISSING_REQUIRED_CLIENT_CAPABILITY
 }

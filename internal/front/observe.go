@@ -98,7 +98,8 @@ func (r *incoming) from() request.From {
 	return from
 }
 
-// Sessions returns the number of legacy sessions over HTTP that have a live part in this process.
+// Sessions returns the number of legacy sessions over HTTP that this process has in memory. Sessions that were idle are not among
+// them, even if their clients may still continue them.
 func (f *Front) Sessions() int {
 	f.sessions.mu.RLock()
 	defer f.sessions.mu.RUnlock()

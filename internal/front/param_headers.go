@@ -50,9 +50,9 @@ func (f *Front) compareParams(ctx context.Context, r *incoming) *rpcError {
 	return nil
 }
 
-// differs describes how a header differs from the JSON value; an empty string means that they agree. Headers repeat only
-// strings, numbers and booleans, so for any other value the header must be missing or empty. Whether the value has the right
-// type is checked with the other arguments.
+// differs describes how a header differs from the JSON value; an empty string means that they agree. Headers repeat only strings,
+// numbers and booleans, so for any other value the header must be missing or empty. differs does not check that the value has the
+// type which the tool's schema requires.
 func differs(header string, present bool, value json.RawMessage) string {
 	text, isText := wire.Text(value)
 	simple := len(value) > 0 && value[0] != '{' && value[0] != '[' && string(value) != "null"

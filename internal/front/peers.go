@@ -211,8 +211,9 @@ func (f *Front) homeOfPrincipal(e *exchange) string {
 }
 
 // beganAnew returns a text for the result of a call if the client may have lost its session with a PerClient server. Either the
-// replica that had this session has ended, or this process has only now taken up the client's session with mcpx. The text is
-// empty if the client has lost no session or was told already, or if the record of its session cannot be changed.
+// replica that had this session has ended, or this process has taken up the client's session with mcpx from its record (see
+// [session.lost]). The text is empty if the client has lost no session or was told already, or if the record of its session cannot
+// be changed.
 func (f *Front) beganAnew(ctx context.Context, r *incoming) string {
 	const gone = "mcpx: your session with %s began anew, because %s: what the server kept in it is gone"
 	switch {
@@ -357,8 +358,8 @@ func (w *forwarding) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *forwarding) Flush() { w.flush() }
 
-// passedOfBatch forwards one message of a batch if another replica must answer it. It returns false if this replica has to
-// answer. It writes the answer, and the notifications before it, as events of the batch's response.
+// passedOfBatch forwards one message of a batch if another replica must answer it. It returns false if this replica has to answer.
+// The other replica's answer, and the notifications before the answer, become events of the batch's response.
 func (f *Front) passedOfBatch(e *exchange, m *message, body []byte) bool {
 	to, home := f.elsewhere(e, m)
 	if to == "" {
@@ -412,8 +413,8 @@ func (w *batched) Flush() {
 	}
 }
 
-// everyone sends a client's notification to the other replicas, if there are any, unless it came from one of them. A replica
-// without a live part of the session ignores it.
+// everyone sends a client's notification to the other replicas, if there are any, unless the notification came from one of them. A
+// replica that does not have the session in memory ignores the notification.
 func (f *Front) everyone(s *session, m *message) {
 	if f.options.Peers != nil && s.id != "" && !m.told && m.Method != toldFollowed {
 		f.options.Peers.Everyone(f.name, s.id, notification(m.Method, m.Params))
@@ -443,10 +444,10 @@ func (f *Front) Told(session string, message []byte) {
 // streamTime limits the time for storing which replica has a session's GET stream.
 const streamTime = 5 * time.Second
 
-// recordStream runs while this replica has a session's GET stream. It writes the id of this replica into the session's record. When
-// ctx ends, it removes the id, unless the record names another replica by then, or this replica has another stream of the
-// session. Meanwhile it makes the subscriptions in the record, and those that the client requests at other replicas. If the id
-// cannot be written, some subscriptions may be made only with the next stream.
+// recordStream runs while this replica has a session's GET stream. It writes the id of this replica into the session's record. It
+// also subscribes to the resources in the record, and to those that the client requests at other replicas meanwhile. If the id
+// cannot be written, some subscriptions may be made only with the next stream. When ctx ends, recordStream removes the id from the
+// record, unless the record names another replica by then, or this replica has another stream of the session.
 func (f *Front) recordStream(ctx context.Context, s *session, stream sender) {
 	self := f.options.Peers.Self()
 	at := func(change func(*Session)) {

@@ -96,8 +96,8 @@ func (q *questions) ask(
 	}
 }
 
-// end ends the open questions, and refuses later ones. Without it, a call that goes on after its answer would wait for a client
-// that is gone.
+// end ends the open questions, and refuses later ones. Otherwise a call that goes on in the background, after its answer, would
+// wait for a client that is gone.
 func (q *questions) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// Session is the record of a legacy session over HTTP. It has all the data that another process needs to continue the
-// session. A stored record is never modified: each change stores a new one. The rest of a session is its live part ([session]).
-// A process that has only the record makes a new live part from it. If the earlier live part is gone, the client must open its
-// GET stream again, and open questions get no answer.
+// Session is the record of a legacy session over HTTP. It has all the data that another process needs to continue the session. A
+// stored record is never modified: each change stores a new one. The rest of a session (its streams, open requests and questions)
+// is only in the memory of one process, in a [session]. A process that has only the record makes a new session in memory from it.
+// If the earlier one is gone, the client must open its GET stream again, and open questions get no answer.
 type Session struct {
 	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
@@ -31,15 +31,15 @@ type Session struct {
 	Principal string `json:"principal,omitempty"`
 	// Level is the lowest log level that the client wants; empty means no log messages.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
-	// Followed are the URIs of the resources that the client subscribes to. A new live part subscribes to them when
-	// the client opens its GET stream.
+	// Followed are the URIs of the resources that the client subscribes to. A process that continues the session from its record
+	// subscribes to them when the client opens its GET stream.
 	Followed []string `json:"followed,omitempty"`
-	// Stream is the replica that has the GET stream of the session; Home is the replica that has the client's sessions with
-	// PerClient servers. A field is empty if there is no such replica. The named replica may have ended.
+	// Stream is the id of the replica that has the GET stream of the session. Home is the id of the replica that has the client's
+	// sessions with PerClient servers. A field is empty if there is no such replica. The named replica may have ended.
 	Stream string `json:"stream,omitempty"`
 	Home   string `json:"home,omitempty"`
-	// Anew means that the client's sessions with PerClient servers are lost, because an earlier Home has ended or is shutting
-	// down, and that the client has not been told yet.
+	// Anew means that the client must still be told that its sessions with PerClient servers are lost. They are lost when the
+	// replica in Home has ended or is shutting down, and another replica becomes the Home.
 	Anew bool `json:"anew,omitempty"`
 	// Began is when the session was opened.
 	Began time.Time `json:"began"`
@@ -61,9 +61,9 @@ func NewSessions(secret *state.Secret) state.Sessions[Session] {
 
 func newSessionID() string { return "mcpx-" + rand.Text() }
 
-// sessions are the live parts of legacy sessions over HTTP. The zero value is ready.
+// sessions are the legacy sessions over HTTP that this process has in memory. The zero value is ready.
 type sessions struct {
-	making sync.Mutex // held while a live part is made for a stored record
+	making sync.Mutex // held while a session in memory is made for a stored record
 	mu     sync.RWMutex
 	byID   map[string]*session
 }
@@ -104,14 +104,16 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// live makes the live part of a session, which exists until release. The caller has counted the session with Admission already.
-// opened means that the client has opened the session just now, in this process.
+// live makes the session in memory for a record. It exists until release. The caller has counted the session with Admission
+// already. opened means that the client has opened the session just now, in this process.
 func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header, opened bool) *session {
 	s := f.newSession(id, record, who, nil, headers)
 	s.id, s.opened = id, opened
 	f.attach(s)
 	f.sessions.add(s)
-	s.inflight.endWith(&f.stateless) // not before add: a Front.end after add ends s itself, an earlier one has ended f.stateless
+	// endWith comes after add, so that no Front.end is missed: an end before add has ended f.stateless, and a later end finds s
+	// itself.
+	s.inflight.endWith(&f.stateless)
 	return s
 }
 
@@ -121,10 +123,10 @@ func (f *Front) foreign(record *Session, who *caller.Principal) bool {
 	return record.View != f.name || record.Principal != who.Key()
 }
 
-// find returns a principal's session, and makes its live part if this process has none. The session does not end as idle until
-// the caller calls inflight.free. If toEnd is true, the caller only wants to end the session, so find makes no live part: the
-// result has only an id. This works even if the client is at its limit of sessions. An error is state.ErrUnknown, state.ErrAway or
-// a *request.LimitError.
+// find returns a principal's session. If this process does not have the session in memory, find makes it from the record. The
+// session does not end as idle until the caller calls inflight.free. toEnd means that the caller only wants to end the session.
+// Then the result has only an id, and find works even if the client is at its limit of sessions. An error is state.ErrUnknown,
+// state.ErrAway or a *request.LimitError.
 func (f *Front) find(ctx context.Context, id string, who *caller.Principal, headers http.Header, toEnd bool) (*session, error) {
 	s := f.sessions.get(id)
 	var known *Session
@@ -152,8 +154,8 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp returns the live part of a session, and makes it if there is none. If an earlier live part was idle and is just being
-// released, takeUp first waits until the release has ended, because the release would also detach the new live part from the view.
+// takeUp returns the session in memory for a record, and makes it if there is none. If an earlier one was idle and is just being
+// released, takeUp first waits until the release has ended, because the release would also detach the new session from the view.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	for {
 		f.sessions.making.Lock()
@@ -163,14 +165,14 @@ func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *cal
 			return f.anew(ctx, id, record, who, headers)
 		}
 		f.sessions.making.Unlock()
-		if s.inflight.hold() { // another request has made the live part in the meantime
+		if s.inflight.hold() { // another request has made the session in the meantime
 			return s, nil
 		}
 		f.release(s)
 	}
 }
 
-// anew makes the live part of a session for which this process has only the record.
+// anew makes the session in memory for a record, because this process has only the record of the session.
 func (f *Front) anew(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	if over := f.options.Admission.OpenSession(who); over != nil {
 		return nil, over
@@ -185,7 +187,7 @@ func (f *Front) anew(ctx context.Context, id string, record *Session, who *calle
 		}
 		s.mu.Unlock()
 	}
-	// The client may know older lists, from an earlier process with another config or from before its idle time. So all
+	// The client may know outdated lists: it got them from an earlier process with another config, or before it was idle. So all
 	// lists are announced as changed.
 	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Resources, catalog.Prompts} {
 		s.pending.changed(kind)
@@ -218,8 +220,8 @@ func (f *Front) change(ctx context.Context, s *session, change func(*Session)) e
 	return err
 }
 
-// endEnded ends the live parts of sessions that another process has ended. By calling Get, it also tells the store that the
-// other sessions are still used: a client with an open stream may send no request for days.
+// endEnded removes from memory the sessions that another process has ended. By calling Get, it also tells the store that the
+// remaining sessions are still used: a client with an open stream may send no request for days.
 func (f *Front) endEnded() {
 	f.sessions.each(func(s *session) {
 		if _, err := f.options.Sessions.Get(context.Background(), s.id); errors.Is(err, state.ErrUnknown) {
@@ -235,21 +237,22 @@ func (f *Front) endSession(ctx context.Context, s *session) error {
 		return err
 	}
 	f.release(s)
-	f.Ended(s.id) // a request may have made a new live part just before
+	f.Ended(s.id) // a request may have taken up the session again just before
 	if f.options.Peers != nil {
 		f.options.Peers.Ended(ctx, f.name, s.id)
 	}
 	return nil
 }
 
-// Ended ends the live part of a session that was ended in the store. It does nothing if this process has no live part.
+// Ended removes a session that was ended in the store from the memory of this process. It does nothing if the session is not there.
 func (f *Front) Ended(session string) {
 	if s := f.sessions.get(session); s != nil {
 		f.release(s)
 	}
 }
 
-// release ends the live part of a session and its open requests. It returns when the live part has ended.
+// release cancels the open requests of a session, and removes the session from memory. It returns when that is done, also if
+// another goroutine does it. The record stays in the store.
 func (f *Front) release(s *session) {
 	s.ending.Do(func() {
 		s.inflight.end(false, errSessionEnded)

@@ -17,10 +17,9 @@ import (
 	"mcpx/internal/view"
 )
 
-// session is the live part of a legacy session in this process: its open requests, questions, streams,
-// subscriptions and pending notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and sockets, a
-// session begins and ends with the connection, so its record is not stored. On such a connection, a modern client also has a
-// session.
+// session is a legacy session in the memory of this process: its open requests, questions, streams, subscriptions and pending
+// notifications. The record ([Session]) is stored separately. Over stdio, HTTP+SSE and sockets, a session begins and ends with the
+// connection, so its record is not stored. On such a connection, a modern client also has a session.
 type session struct {
 	id         string                        // key in Options.Sessions; empty if the record is not stored
 	record     atomic.Pointer[Session]       // the newest record that this process knows
@@ -52,8 +51,8 @@ func (f *Front) place(at caller.Place) caller.Place {
 	return at
 }
 
-// newSession makes the live part of a session. The caller must call attach, except for a session in which only initialize is
-// answered. stream is nil over streamable HTTP, headers is nil over stdio.
+// newSession makes a session in memory. The caller must call attach, except for a session in which only initialize is answered.
+// stream is nil over streamable HTTP, headers is nil over stdio.
 func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream sender, headers http.Header) *session {
 	s := &session{begun: make(chan struct{})}
 	if stream != nil {
@@ -100,8 +99,8 @@ func (s *session) outside() sender {
 	return s.streams[len(s.streams)-1]
 }
 
-// lost reports whether the client may have lost its session with a server, because this process has only now taken up the
-// client's session with mcpx. It returns true only once for each server.
+// lost reports whether the client may have lost its session with a server, because this process has continued the client's session
+// with mcpx from its record. It returns true only once for each server.
 func (s *session) lost(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +126,8 @@ func (s *session) notify(method string, params json.RawMessage) {
 // minLevel returns the lowest log level that the client wants; empty means no log messages.
 func (s *session) minLevel() mcp.LoggingLevel { return s.record.Load().Level }
 
-// atLeast reports whether the log message with these params is at least as severe as the level minimum. It returns true for an
-// unknown level.
+// atLeast reports whether the log message with these params is at least as severe as the level minimum. If the level of the message
+// is unknown, it returns true.
 func atLeast(params json.RawMessage, minimum mcp.LoggingLevel) bool {
 	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
 	return at < 0 || at >= slices.Index(upstream.LogLevels, minimum)
@@ -137,9 +136,9 @@ func atLeast(params json.RawMessage, minimum mcp.LoggingLevel) bool {
 // isLevel reports whether the protocol defines this log level.
 func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }
 
-// ask returns a func that asks the client a question (caller.Client.Request). stream is the stream of the request that causes
-// the question. If it is nil or does not take the question, the question goes on the session's own stream. The func first waits
-// until the client may be asked (see the field begun).
+// ask returns a func that asks the client a question (caller.Client.Request). stream is the stream of the request that causes the
+// question. If stream is nil or does not take the question, the question goes on the newest stream that belongs to no request (see
+// the method outside). The func first waits until the client may be asked (see the field begun).
 func (s *session) ask(stream sender) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {

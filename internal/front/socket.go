@@ -11,7 +11,7 @@ import (
 
 // Socket is the connection of one client. Each of its messages is a JSON-RPC message or a batch.
 type Socket interface {
-	// Read returns the next message. A *wire.TooLargeError does not end the connection, every other error does.
+	// Read returns the next message. After a *wire.TooLargeError the connection continues; any other error ends it.
 	Read() ([]byte, error)
 	// Write sends messages, and returns when they are sent. Only one goroutine calls it at a time.
 	Write(messages ...[]byte) error
@@ -40,9 +40,9 @@ func (o oneLiner) Read() ([]byte, error) {
 }
 
 // ServeSocket serves a client that has opened a socket with an HTTP request, in the same way as a client over stdio. It returns
-// when the connection ends, when its credential expires, or when the front ends its streams, as with EndStreams or EndUnknown.
-// Unless the connection has ended, open requests may then take up to grace to finish. The caller closes the socket. Every
-// message is counted for the limits of the principal.
+// when the connection ends, when the client's credential expires, or when the front ends its streams, as with EndStreams or
+// EndUnknown. If the connection is still open then, open requests may take up to grace to finish. The caller closes the socket.
+// Every message is counted for the limits of the principal.
 func (f *Front) ServeSocket(r *http.Request, socket Socket, grace time.Duration) error {
 	id := newSessionID()
 	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)

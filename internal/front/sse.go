@@ -131,9 +131,9 @@ type sseStream struct {
 	over       bool            // end was called; guarded by sending
 }
 
-// end refuses further events, and waits until an event that is being written is written or has failed. Once the handler has
-// returned, net/http uses the buffers of the response for other clients, but an answer may come later: [Front.ServePeer] does
-// not wait long for a request that does not end.
+// end refuses further events. If an event is just being written, end waits until it is written or has failed. The handler must call
+// end before it returns, because net/http then uses the buffers of the response for other clients. An answer may come even later:
+// [Front.ServePeer] does not wait long for a request that does not end.
 func (s *sseStream) end() {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -160,7 +160,7 @@ func (s *sseStream) Write(messages ...[]byte) error {
 	return nil
 }
 
-// send writes a whole event.
+// send writes a whole event. After end it returns io.ErrClosedPipe.
 func (s *sseStream) send(event string) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()

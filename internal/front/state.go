@@ -13,11 +13,12 @@ import (
 	"mcpx/internal/caller"
 )
 
-// An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot tell mcpx's
-// clients apart, so mcpx signs the state: it is valid only for the same principal and request, and for a limited time. For a
-// client without a principal, mcpx adds the id of the client's connection (from caller.Client.Home) to the state instead. Then the
-// answers reach the server session that asked, even if they come over another connection. If the client has neither a principal
-// nor a Home, mcpx passes the state on unchanged, unless it could be taken for a state of mcpx: the upstream may be another mcpx.
+// An upstream's requestState goes to the client and comes back with the client's answers. The upstream cannot tell mcpx's clients
+// apart, so mcpx signs the state: it is valid only for the same principal and request, and for a limited time. For a client without
+// a principal, mcpx adds the id of the client's connection (from caller.Client.Home) to the state instead. Then the answers reach
+// the server session that asked, even if they come over another connection. If the client has neither a principal nor a Home, mcpx
+// passes the state on unchanged. The only exception is a state that begins like one of mcpx's own, because the upstream is another
+// mcpx: mcpx then marks it with homeState, so that the two are not confused.
 
 const (
 	// boundState is the beginning of a requestState that is signed for a principal. It is followed by the time of expiry (Unix
@@ -25,9 +26,9 @@ const (
 	boundState = "mcpx.bound."
 	// boundTime is how long a requestState with boundState is valid. Upstreams may have shorter limits of their own.
 	boundTime = 24 * time.Hour
-	// homeState is the beginning of a requestState that names a connection. It is followed by the connection's id, the tag, and
-	// the upstream's own state, separated by dots. The id and the tag are empty if only the beginning of the upstream's own state
-	// made a homeState necessary.
+	// homeState is the beginning of a requestState that names a connection. It is followed by the connection's id, the tag, and the
+	// upstream's own state, separated by dots. The id and the tag are empty for a client without a Home, whose requestState gets
+	// homeState only because the upstream's own state begins with stateOfMcpx.
 	homeState = "mcpx.home."
 	// stateOfMcpx is what all these states, and suspendedState, begin with.
 	stateOfMcpx = "mcpx."
@@ -56,8 +57,9 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	return written
 }
 
-// unbind checks the requestState in a request of a principal, the parameter written, and replaces it with the upstream's own
-// state. The requestState of a suspended call stays as it is. For a client without a principal, unbind calls toHome.
+// unbind checks the requestState in a request of a principal, the parameter written, and replaces it with the upstream's own state.
+// If the requestState is not valid for the request, unbind returns the error for the client. The requestState of a suspended call
+// stays as it is. For a client without a principal, unbind calls toHome.
 func (f *Front) unbind(r *incoming, written string) *rpcError {
 	p := r.client.Principal
 	if p == nil {

@@ -40,9 +40,9 @@ type StdioOptions struct {
 	// Only is the ID of the client if the front has only this client (Session is empty): other parts of the process know the
 	// client by this ID. Empty means "stdio".
 	Only string
-	// Admit means that every message is counted for the limits of the principal. Without Admit, no message of an only client
-	// (Session is empty) is counted. Of other clients, only the second and later messages of a batch are counted here, because
-	// the HTTP request that brings a message over HTTP+SSE is itself counted.
+	// Admit means that every message is counted for the limits of the principal. Without Admit, messages are not counted if the
+	// front has only this client (Session is empty). Otherwise only the second and later messages of a batch are counted here,
+	// because the HTTP request that brings a message over HTTP+SSE is itself counted.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
@@ -81,10 +81,10 @@ type stdioServer struct {
 	all        sync.WaitGroup // the workers and the method pump
 }
 
-// ServeStdio serves one client until the input or ctx ends, or a read or write fails; only a failure is returned as an error.
-// Before it returns, it refuses new requests, waits for the open ones as StdioOptions say (except after a failed write), and
-// cancels them. It writes only whole messages. A read or write that blocks may go on after ServeStdio has returned, until input
-// or output are closed.
+// ServeStdio serves one client until the input or ctx ends, or until a read or write fails. Only such a failure is returned as an
+// error. Before ServeStdio returns, it refuses new requests, waits for the open ones as StdioOptions say (except after a failed
+// write), and cancels those that are still open. It writes only whole messages. A read or write that blocks may go on after
+// ServeStdio has returned, until input or output is closed.
 func (f *Front) ServeStdio(ctx context.Context, input io.Reader, output io.Writer, options StdioOptions) error {
 	s := f.newStdioServer(options)
 	noise := func([]byte) { s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"}) }
@@ -117,7 +117,9 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	defer func() {
 		s.session.questions.end()
 		s.session.followed.close()
-		s.session.detach() // the client's ID is the same before and after initialize
+		// This also detaches what initialize and modern requests have attached (see own), because the client's ID is always the
+		// same.
+		s.session.detach()
 	}()
 	reading, over := context.WithCancel(context.Background())
 	defer over()
@@ -145,9 +147,10 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 // lastAnswers is how long mcpx tries to write the errors of cancelled calls.
 const lastAnswers = 300 * time.Millisecond
 
-// drain refuses new requests and waits for the open ones, for at most the given limit. Then it cancels the requests that are
-// still open, and waits until their errors are written, for at most lastAnswers. If the input ends during the first wait, a new
-// limit for this wait begins: options.Drain, or the given limit if that is shorter.
+// drain refuses new requests and waits for the open ones, for at most the given limit. Then it cancels the requests that are still
+// open, and waits until their errors are written, for at most lastAnswers. ended gets a value when the input ends; nil means that
+// the input has ended already. If the input ends during the first wait, a new limit for this wait begins: options.Drain, or the
+// given limit if that is shorter.
 func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error) {
 	s.mu.Lock()
 	s.closing = true

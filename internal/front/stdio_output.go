@@ -24,7 +24,8 @@ type output struct {
 	writing bool       // a flush is running
 }
 
-// outgoing is a queued message. written is called after the write, even if it has failed; it is nil for a notification.
+// outgoing is a queued message. written is called after the write, even if the write has failed. For a notification, written is
+// nil.
 type outgoing struct {
 	message []byte
 	written func()
@@ -120,7 +121,8 @@ func (o *output) flush() {
 	o.writing = false
 }
 
-// write writes all messages of the batch with one write. If an earlier write has failed, it writes nothing.
+// write writes all messages of the batch with one write, and then calls their funcs written. If an earlier write has failed, it
+// only calls the funcs.
 func (o *output) write(batch []outgoing) {
 	if o.err == nil {
 		messages := make([][]byte, len(batch))

@@ -41,10 +41,11 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// suspendedCalls holds the calls during which the client can be asked: those that run, and those that wait for their client's
-// next request. They exist only in this process. Each requestState can be used once. The method end cancels all calls.
+// suspendedCalls holds the modern calls of a front during which the client can be asked questions. Some of them are running; the
+// others are suspended, that is, they wait for their client's next request. The calls exist only in this process, and the method
+// end cancels them all. Each requestState can resume a call only once.
 type suspendedCalls struct {
-	process  string // distinguishes the states of this front from those of other processes and fronts
+	process  string // distinguishes the requestStates of this front from those of other processes and fronts
 	once     state.Once
 	identity json.RawMessage
 	journal  *request.Journal
@@ -85,10 +86,10 @@ type question struct {
 	answer chan json.RawMessage // has a buffer of one
 }
 
-// answer runs the method of a request whose client can be asked questions, or which has a requestState. If the request answers
-// questions of a suspended call, it resumes that call instead. Whether it does so depends only on written, the requestState as
-// the client sent it. The upstream's own state, which unbind takes out of it, may look the same: if the upstream is another mcpx,
-// it may be the state of a call that is suspended there.
+// answer runs the method of a request whose client can be asked questions, or which has a requestState. But if the requestState is
+// that of a suspended call, answer resumes the call instead. To decide this, it looks only at written, the requestState as the
+// client sent it. It must not look at the upstream's own state, which unbind has stored in r: if the upstream is another mcpx, that
+// state may belong to a call that is suspended there.
 func (k *suspendedCalls) answer(
 	ctx context.Context, r *incoming, written string, run func(context.Context, *incoming) ([]byte, *rpcError),
 ) ([]byte, *rpcError) {
@@ -206,7 +207,8 @@ func (k *suspendedCalls) count(principal *caller.Principal) (n int) {
 	return n
 }
 
-// resume finds the suspended call that a request answers. From then on the call belongs to this request.
+// resume finds the suspended call that a request answers. From then on the call belongs to this request. written is the part of the
+// requestState after suspendedState. If no such call can be resumed, resume returns the error for the client.
 func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string) (*suspendedCall, *rpcError) {
 	refuse := func(why string) (*suspendedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
