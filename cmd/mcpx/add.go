@@ -158,7 +158,8 @@ func shortList(server *catalog.Server) string {
 	return ": " + strings.Join(names, ", ") + more
 }
 
-// edit returns a function that adds the server to the text of the config.
+// edit returns a function that adds the server of the command line to the text of the config. An error means that the command line
+// is wrong.
 func (cmd *addCommand) edit(parsed *kong.Context, c *cli, s streams, sys setup.System) (func(data []byte) ([]byte, error), error) {
 	if text := strings.TrimSpace(cmd.Target[0]); setup.IsSnippet(text) {
 		switch {

@@ -35,7 +35,7 @@ func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(
 type publishedServer struct {
 	*published.Server
 	way     published.Way
-	others  []string // the kinds of the other ways, without the kind of the chosen one
+	others  []string // the kinds of the other ways that mcpx could use
 	name    string   // the server's name in the config
 	given   map[string]string
 	secrets []setup.Secret
@@ -94,8 +94,8 @@ func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*pu
 	return p, entry, nil
 }
 
-// again returns the command line of this add for hints: with --yes, the flags that the user gave, and more. The values of --set are left
-// out, because they may be secret.
+// again returns, for hints, the command line that repeats this add without questions: with the flags that the user gave, the words
+// in more, and --yes. The values of --set are left out, because they may be secret.
 func (cmd *addCommand) again(c *cli, name string, more ...string) string {
 	words := []string{"add", sanitize.Line(name, 200)}
 	if cmd.As != "" {
@@ -127,8 +127,9 @@ func (cmd *addCommand) free(c *cli, name string) error {
 	return err
 }
 
-// choose chooses the way in which mcpx will use the server: the first one that needs no program, or whose program, such as npx, is
-// installed. If there is none, it takes the first way. If kind is not empty, only ways of this kind, such as npm, count.
+// choose chooses the way in which mcpx will use the server: the first way that needs no program, or whose program, such as npx, is
+// installed. If no way is like that, it takes the first one. If kind is not empty, only ways of this kind, such as npm, count. If
+// no way is left, choose returns an error.
 func (p *publishedServer) choose(kind string) error {
 	ways, unusable := p.Ways()
 	at := -1
@@ -243,7 +244,7 @@ func (p *publishedServer) sealed(ask published.Ask, value string) string {
 	return "${keyring:" + secret.Name + "}"
 }
 
-// value asks for one value at the terminal.
+// value asks for one value at the terminal, and returns what the user types. It hides the input of a secret, if it still can.
 func (a *asker) value(ctx context.Context, ask published.Ask) (string, error) {
 	prompt := sanitize.Line(ask.Name, 100)
 	if ask.Description != "" {

@@ -119,9 +119,9 @@ func ownFolder() (string, error) {
 	return filepath.Join(folder, "mcpx"), nil
 }
 
-// configFile returns the path of the config that commands edit or name to clients: the file of --config or $MCPX_CONFIG,
-// otherwise the config in the user's configuration folder, whether or not it exists. Unless the user names it, it is never
-// ./config.json, which may belong to another program.
+// configFile returns the path of the config that commands edit or name to clients: the file of --config or $MCPX_CONFIG, otherwise
+// the config in the user's configuration folder, whether or not it exists. It returns ./config.json only if the user names that
+// file, because it may belong to another program.
 func (c *cli) configFile() (string, error) {
 	if c.Config != "" {
 		return filepath.Abs(c.Config)
@@ -133,8 +133,8 @@ func (c *cli) configFile() (string, error) {
 	return filepath.Join(folder, "config.json"), nil
 }
 
-// hint returns an mcpx command line for the user to run, quoted for the shell. If the user has given a config, or the command
-// runs in the daemon, the line names the config; the flag comes before a word "--" in words.
+// hint returns an mcpx command line for the user to run, quoted for the shell. If the user has given a config, or the command runs
+// in the daemon, the line names the config. If words contain "--", which ends the flags of mcpx, the flag --config comes before it.
 func (c *cli) hint(words ...string) string {
 	if c.Config != "" {
 		at := slices.Index(words, "--")
@@ -146,8 +146,8 @@ func (c *cli) hint(words ...string) string {
 	return "mcpx " + terminal.CommandLine(words...)
 }
 
-// withConfig replaces, in a text of another package, the command line of mcpx with these words by the one that [cli.hint]
-// returns, which also names the config.
+// withConfig makes a text of another package name the config too. If the text contains the command line "mcpx" with these words,
+// withConfig replaces that command line by the one that [cli.hint] returns.
 func (c *cli) withConfig(text string, words ...string) string {
 	return strings.ReplaceAll(text, "mcpx "+strings.Join(words, " "), c.hint(words...))
 }
@@ -194,8 +194,8 @@ func command() (string, error) {
 	return self, nil
 }
 
-// cached reports whether the executable at path is in the cache of npx, pnpm, bunx or uvx, which run packages without installing them.
-// If so, it returns the command that installs mcpx; otherwise it returns "".
+// cached tells whether the executable at path is in the cache of npx, pnpm, bunx or uvx, which run packages without installing
+// them. If so, it returns the command that installs mcpx; otherwise it returns "".
 func cached(path string) string {
 	switch {
 	case strings.Contains(path, "/_npx/"), strings.Contains(path, "/.pnpm/dlx"), strings.Contains(path, "/bunx-"):

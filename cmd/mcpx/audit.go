@@ -34,8 +34,8 @@ func (cmd *auditVerifyCommand) Help() string {
 			"mcpx audit verify audit.jsonl --accept")
 }
 
-// Run prints a summary of the audit trail, and each fault in it. With --accept, it first stores the present state in the
-// anchor.
+// Run prints a summary of the audit trail, and each fault in it. With --accept, it first stores the present state of the trail in
+// the anchor, the file against which the trail is checked.
 func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error {
 	keys, err := cmd.keys(ctx, c, s, cmd.File)
 	if err != nil {
@@ -73,7 +73,7 @@ type trailFlags struct {
 	Anchor  string   `help:"The anchor of the trail; without it, the one of this user." placeholder:"FILE" type:"path"`
 }
 
-// findAnchor sets Anchor to the one of this user, unless the user gave another.
+// findAnchor sets Anchor to the default path of the trail's anchor, unless the user gave another path.
 func (f *trailFlags) findAnchor(trail string) (err error) {
 	if f.Anchor == "" {
 		f.Anchor, err = app.AuditAnchor(trail)

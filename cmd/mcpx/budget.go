@@ -95,8 +95,8 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	return report, nil
 }
 
-// assemble makes the app whose servers are measured. With --tools, the tools come from files, and only the settings of the app are
-// used.
+// assemble makes the app whose servers are measured: those of the config or, with --demo, those of the demo. With --tools, the
+// tools come from files, and the servers of the app are not used.
 func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
 		return app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})

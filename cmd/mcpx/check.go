@@ -27,9 +27,9 @@ type checkCommand struct {
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
-	// within is the command line of the command that this check is a part of, such as init; nil if it is a command of its own. As a part,
-	// runHere does not print what the servers cost and save, because that command prints it later. Instead, it counts the tokens of the
-	// tool definitions.
+	// within is nil if the check is a command of its own. If the check is a part of another command, such as init, within is the
+	// command line of that command, for hints. Then runHere does not print what the servers cost and save, because the other
+	// command prints it later. But it also counts the tokens of the tool definitions.
 	within  *cli
 	outcome *outcome          // set by runHere
 	silent  map[string]string // why a connected server does not answer now, by server

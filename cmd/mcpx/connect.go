@@ -95,8 +95,8 @@ type part struct {
 	file string
 }
 
-// partsOf returns the files that mcpx connect and mcpx disconnect edit. The first is file. If this is the client's usual config file,
-// the client's other config files follow.
+// partsOf returns the files that mcpx connect and mcpx disconnect edit. The first one is file. If file is the client's usual config
+// file, the client's other config files follow.
 func partsOf(sys setup.System, client setup.Client, file string) []part {
 	parts := []part{{client.Editing(sys, file), file}}
 	if file == client.File(sys) {
@@ -139,7 +139,8 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	return true, nil
 }
 
-// unrecorded warns the user if the record of a file that was changed back cannot be read.
+// unrecorded warns the user if mcpx could not read its records of what it has changed in files. change is the one that was just
+// undone.
 func (s streams) unrecorded(change setup.Change) {
 	if change.Unrecorded != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", change.Unrecorded)

@@ -33,7 +33,8 @@ func (cmd *statusCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return withoutDaemon(s, c, err)
 }
 
-// If err says that no daemon runs, withoutDaemon tells the user so and returns nil, because that is no failure. Otherwise it returns err.
+// withoutDaemon returns err. But if err says that no daemon runs, withoutDaemon tells the user so and returns nil, because that is
+// no failure.
 func withoutDaemon(s streams, c *cli, err error) error {
 	if errors.Is(err, attach.ErrNone) {
 		_, err = fmt.Fprintln(s.out, "no daemon runs for", c.Config)

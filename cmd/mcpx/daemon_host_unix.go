@@ -26,8 +26,8 @@ import (
 	"mcpx/internal/registry"
 )
 
-// firstIdle is how long a daemon waits for its first session or command before it ends. It learns daemon_idle when it loads a
-// config for one of them.
+// firstIdle is how long a daemon waits for its first session or command before it ends. After that, the daemon uses daemon_idle,
+// because it then has loaded a config.
 const firstIdle = time.Minute
 
 // daemon is the state of a daemon process, which all its sessions share.
@@ -80,7 +80,7 @@ func daemonMain() {
 	os.Exit(report(os.Stderr, err))
 }
 
-// close ends what the sessions have left behind. All sessions have ended before.
+// close ends what the sessions have left behind. It is called when all sessions have ended.
 func (d *daemon) close() {
 	d.page.wait()
 	d.endKept(func(*keptApp) bool { return true })
@@ -198,8 +198,8 @@ func (d *daemon) apps() (all []*app.App) {
 
 // keptApp is an app that several commands share, one after another or at the same time. Its servers stay up between the commands.
 type keptApp struct {
-	key, place string // place has the folder and the servers' names; key also has the config's digest
-	beside     string // the files beside the config, as the app has read them
+	key, place string // place consists of the folder and the names of servers; key also has the digest of the config
+	beside     string // what [app.Beside] returned when the app last read the files beside the config
 	app        *app.App
 	folder     string
 	stderr     *fanOut

@@ -160,7 +160,7 @@ func (cmd *daemonLogs) runHere(ctx context.Context, c *cli, s streams) error {
 			if _, err := fmt.Fprintln(s.out, s.screen.Text(strings.TrimRight(string(line), "\n"))); err != nil {
 				return err
 			}
-			known = true // perhaps of a session that has ended
+			known = true // there is a line about the server, perhaps from a session that has ended
 		}
 		if !known {
 			return noServer(cmd.Server, c)

@@ -110,7 +110,8 @@ func (c *cli) ask(ctx context.Context, s streams, command string, options any) e
 		return missing
 	case len(outcomes) == 0:
 		return attach.ErrNone
-	case (command == "restart" || command == "logs") && slices.Contains(outcomes, nil): // the server may run in only one of them
+	// the server may run in only one of these daemons: if that one has done the command, the other daemons' errors do not count
+	case (command == "restart" || command == "logs") && slices.Contains(outcomes, nil):
 		outcomes = slices.DeleteFunc(outcomes, func(err error) bool { _, said := errors.AsType[exitError](err); return said })
 	}
 	return errors.Join(outcomes...)
@@ -155,7 +156,8 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	files, done, err := handedFiles(s) // after all that can fail, because it begins to read the terminal
+	// This comes after all else that can fail, because handedFiles begins to read the terminal.
+	files, done, err := handedFiles(s)
 	if err != nil {
 		conn.Close()
 		return false, err

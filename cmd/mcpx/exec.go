@@ -78,8 +78,8 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.runHere(ctx, c, s)
 }
 
-// runHere makes the call in this process. It prints the result that a model would get from the tool exec, but not shortened;
-// with --json alone, the result as the server sent it.
+// runHere makes the call in this process. It prints the result that a model would get from the tool exec, but not shortened. With
+// --json, and without --select, --grep and --each, it prints the result as the server sent it.
 func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadServers(ctx, s, cmd.Server)
 	if err == nil {

@@ -108,8 +108,8 @@ func typesOf(schema json.RawMessage) []string {
 	return all
 }
 
-// object makes a JSON object from keys and values. schema is the tool's schema. If it names the types of a key, these do not
-// include string, and the value is valid JSON, the value is taken as JSON. Otherwise the value becomes a string.
+// object makes a JSON object from keys and values. schema is the tool's schema. A value becomes JSON if it is valid JSON, and if
+// the schema names types for its key, but not the type string. Any other value becomes a string.
 func object(pairs [][2]string, schema json.RawMessage) []byte {
 	schemas := properties(schema)
 	members := make(map[string]json.RawMessage, len(pairs))

@@ -57,7 +57,8 @@ func (cmd *findCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// kindsOf returns in one text the kinds of ways in which mcpx can use a server, such as npm or remote.
+// kindsOf returns in one text the kinds of ways in which mcpx can use a server, such as npm or remote. If there are none, it
+// returns "-".
 func kindsOf(server *published.Server) string {
 	var kinds []string
 	ways, _ := server.Ways()

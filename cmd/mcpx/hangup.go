@@ -21,9 +21,9 @@ type reloading struct {
 	serves  string // the address for clients, as a text
 }
 
-// start starts goroutines that read the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the
-// file changes. If mcpx was started with SIGHUP ignored, it stays ignored. If a SIGHUP was sent because the terminal was
-// closed, the goroutines call hangUp instead. stop ends the goroutines.
+// start starts goroutines that read the config again after each SIGHUP, after each mcpx reload and, with --watch, whenever the file
+// changes. If mcpx was started with SIGHUP ignored, mcpx goes on ignoring it. If a SIGHUP was sent because the terminal was closed,
+// the goroutines call hangUp instead. stop ends the goroutines.
 func (r *reloading) start(ctx context.Context, hangUp func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup

@@ -57,8 +57,8 @@ const (
 	httpHint = "mcpx serve --http 127.0.0.1:8000 serves over HTTP; the endpoint is /mcp"
 )
 
-// serveHint returns advice for command lines that start other servers and older versions of mcpx; "" if there is none. What follows
-// a word that is not their config file belongs to some other command.
+// serveHint returns advice for a command line that was written for an older version of mcpx or for another server; "" if it has no
+// advice. If the first argument is not a .json file, it may be some other command, so serveHint ignores what follows.
 func serveHint(args []string, line typedLine) string {
 	file := ""
 	if len(line.positional) > 0 {
@@ -77,7 +77,7 @@ func serveHint(args []string, line typedLine) string {
 	return ""
 }
 
-// usageHint returns advice for a wrong command line.
+// usageHint returns advice for the user who has given a wrong command line. There always is some.
 func usageHint(parser *kong.Kong, args []string) string {
 	names, line := commands(parser), readLine(parser.Model.Node, args)
 	first := line.node.Path() // such as "token new"

@@ -147,8 +147,8 @@ func storedLogins(ctx context.Context, c *cli, s streams, end []string) ([]app.L
 	return stored.EndLogins(ctx, end)
 }
 
-// loginsOfRunning asks all the given processes for their logins, because only the replicas of a cluster share their logins. If end is not
-// empty, the processes end the logins that end names. possible is false if none of the processes can have logins.
+// loginsOfRunning asks each of the given processes for its logins, because processes share their logins only in a cluster. If end
+// is not empty, the processes end the logins that end names. possible is false if none of the processes can have logins.
 func loginsOfRunning(ctx context.Context, processes []*control.Running, end []string) (all []app.Login, possible bool, err error) {
 	for _, one := range processes {
 		out, failed := one.Logins(ctx, control.LoginsQuery{End: end})

@@ -61,7 +61,7 @@ func (cmd *reloadCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printOutcomes(s, mine, outcomes, failures)
 }
 
-// noAnswer says that some processes do not answer. Nobody knows then which config they read.
+// noAnswer returns a text that says how many processes do not answer. It is not known which config these processes use.
 func noAnswer(silent int) string {
 	return plural(silent, "running mcpx does", "running mcpx do") + " not answer"
 }

@@ -106,7 +106,7 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, reason er
 	return ended(log, "stdio", a.ServeStdio(ctx, in, s.out))
 }
 
-// assemble reads the config and makes the app. closeLogs is never nil.
+// assemble reads the config and makes the app. The caller must call closeLogs, which is never nil, also after an error.
 func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLogs func(), err error) {
 	closeLogs = func() {}
 	if cmd.Demo && cmd.Trace != "" {
@@ -169,8 +169,8 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	return rotated, func() { _ = rotated.Close() }, nil
 }
 
-// logTo returns a writer for the log. It writes to stderr and, because many clients hide stderr, also to a file. If file is empty, or
-// the file cannot be written (which logTo prints), the writer writes to stderr only.
+// logTo returns a writer for the log. It writes to stderr and, because many clients hide stderr, also to a file. If file is empty,
+// it writes to stderr only. If the file cannot be written, logTo prints a warning, and the writer writes to stderr only.
 func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}

@@ -45,7 +45,7 @@ func newDroppingWriter(w io.Writer) *droppingWriter {
 	return d
 }
 
-// Write implements io.Writer. It queues or drops the line as a whole.
+// Write implements io.Writer. It queues the line or, if the queue is full, drops the whole line. It never fails.
 func (d *droppingWriter) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -85,8 +85,8 @@ func tokensOf(cfg *config.Config, name string) (own []conf.Token) {
 	return own
 }
 
-// endOf returns when a token ends, in the form in which the config has it; empty means never. text is what the user gave: a time, or
-// how long the token is valid from now on.
+// endOf returns when a token ends, in the form in which the config has it; empty means never. text is what the user gave: a time,
+// or how long the token is valid from now on. Empty text means that the token does not end.
 func endOf(text string, now time.Time) (string, error) {
 	if text == "" {
 		return "", nil
