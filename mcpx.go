@@ -1,11 +1,11 @@
 // Package mcpx puts the gateway of the command mcpx into another Go program: clients see many MCP servers as one, with the two
 // tools inspect and exec.
 //
-// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). The
-// gateway serves clients over a pair of streams ([Gateway.Serve]) or over HTTP ([Gateway.Handler]), and the program itself can
-// call tools ([Gateway.Call]). The config's rights, limits, logins, approvals of tool definitions (pin) and audit trail work as
-// in the command. Some things only the command can do, such as to read a changed config again, to serve HTTPS, to run a daemon
-// or to be a replica of a cluster.
+// Servers come from a config file, which docs/configuration.md describes, or are functions of the program ([Server]). The gateway
+// serves clients over a pair of streams ([Gateway.Serve]) or over HTTP ([Gateway.Handler]), and the program itself can call tools
+// ([Gateway.Call]). The config's rights, limits, logins, approvals of tool definitions (pin) and audit trail work as in the
+// command. Some things only the command can do: for example, it reads a changed config again, serves HTTPS, runs a daemon, or is a
+// replica of a cluster.
 //
 // # Helper processes
 //
@@ -65,8 +65,8 @@ type Gateway struct {
 	stops  []func() // each ends the requests of one handler; guarded by mu
 }
 
-// New makes a gateway, and begins to start its servers in the background. ctx is used only for reading the config, whose secrets
-// may come from other programs. The caller must call Close.
+// New makes a gateway, and begins to start its servers in the background. New uses ctx only while it reads the config, whose
+// secrets may come from other programs. The caller must call Close.
 func New(ctx context.Context, o Options) (*Gateway, error) {
 	cfg, err := app.ReadConfig(ctx, o.Config)
 	if err != nil {
@@ -97,8 +97,8 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 // errClosed is the error of a gateway after Close.
 var errClosed = errors.New("mcpx: the gateway is closed")
 
-// begin registers work, such as a session, that Close must end and wait for. working is the context for the work; the caller
-// must call end when the work is done. After Close, begin returns an error.
+// begin registers work, such as a session, that Close must end and wait for. working is the context for the work; it ends with ctx,
+// or when Close is called. The caller must call end when the work is done. After Close, begin returns errClosed.
 func (g *Gateway) begin(ctx context.Context) (working context.Context, end func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,8 +179,8 @@ func (g *Gateway) Call(ctx context.Context, server, tool string, arguments json.
 	return raw, nil
 }
 
-// Close ends all sessions, requests and calls, and the servers, and waits for them. Only the first Close has an effect; a later
-// one returns at once.
+// Close ends the servers and all sessions, requests and calls, and waits until they have ended. Only the first Close has an effect;
+// a later one returns at once.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	first := !g.closed
