@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// file is a file to put into an archive.
+// file is a file to put into an archive. program means that users run it, so it is executable there.
 type file struct {
 	name    string
 	data    []byte

@@ -18,9 +18,10 @@ type version struct {
 }
 
 var (
-	// pseudo matches the pseudo-version that Go gives to a commit without a tag, unless the last tag before it is a pre-release.
+	// pseudo matches the pseudo-version that Go gives to a commit without a tag. If the last tag before the commit is a
+	// pre-release, preRelease matches the pseudo-version instead.
 	pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
-	// preRelease matches a pre-release, and the pseudo-version of a commit without a tag after it.
+	// preRelease matches the version of a pre-release, and the pseudo-version of a commit without a tag after a pre-release.
 	preRelease = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(alpha|beta|rc)\.(\d+)(?:\.0\.(\d{14})-[0-9a-f]{12})?$`)
 )
 
@@ -47,7 +48,7 @@ func versionOf(info *buildinfo.BuildInfo) (version, error) {
 			return v, fmt.Errorf("the tag v%s: %w", v.npm, err)
 		}
 		dev := ""
-		if m[4] != "" { // .dev is a version before the one that it is added to, so it is added to the next pre-release
+		if m[4] != "" { // 1.0b2.dev1 comes before 1.0b2, so a commit after beta 1 is a .dev of beta 2
 			count, dev = count+1, ".dev"+m[4]
 		}
 		v.pypi = m[1] + map[string]string{"alpha": "a", "beta": "b", "rc": "rc"}[m[2]] + strconv.Itoa(count) + dev
