@@ -51,7 +51,8 @@ type pkg struct {
 	Module                   *struct{ Main bool }
 }
 
-// sources has the files that were read, by their paths; most are the same on all systems. No check changes a file.
+// sources has the files that were read, by their paths. They are kept for the checks of further systems, because most files are the
+// same on all systems. No check changes a file.
 type sources struct {
 	files  *token.FileSet
 	parsed map[string]*ast.File
