@@ -161,9 +161,9 @@ func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Secon
 // stragglers is how long after the end of a measurement the bench still waits for the answers to its last calls.
 const stragglers = 4 * time.Second
 
-// load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. A
-// failed call is an error. A call that only takes too long is left out, and its caller makes no more; so a slow gateway is
-// measured by the calls that it answered.
+// load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. If a
+// call fails, load returns an error. If a call only takes too long, load leaves it out, and its caller makes no more calls: so a
+// slow gateway is measured by the calls that it answered.
 func (t *target) load(ctx context.Context, callers int, length time.Duration) (l loaded, err error) {
 	sessions, err := t.sessionsFor(ctx, callers)
 	if err != nil {

@@ -18,9 +18,9 @@ type lossCase struct {
 	kept          func(got []byte) bool
 }
 
-// lossCases returns a case for each kind of content that a gateway could lose or change. In the cases with the func says, a
-// gateway may write the content in another form, such as TOON, but it must still say the same. In all other cases the value
-// must be the same.
+// lossCases returns a case for each kind of content that a gateway could lose or change. Some cases are checked with the func says:
+// there a gateway may write the content in another form, such as TOON, but its words must still be there, in the same order. In all
+// other cases the content must be the same.
 func lossCases() []lossCase {
 	text := func(s string) string { return textResult(s) }
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -59,7 +59,8 @@ func lossCases() []lossCase {
 	}
 }
 
-// says returns a check that all words are in the result, in this order: in its texts, or anywhere in its JSON.
+// says returns a check that all words are in the result, in this order. They must be in the texts that a model sees, or anywhere in
+// the JSON of the result.
 func says(words ...string) func([]byte) bool {
 	return func(got []byte) bool {
 		inOrder := func(text string) bool {
@@ -89,7 +90,7 @@ func contentOf(got []byte) (all []json.RawMessage) {
 	return all
 }
 
-// block returns a check that the content has the block want, as the func same compares.
+// block returns a check that one of the content blocks is the same JSON value as want (see the func same).
 func block(want string) func([]byte) bool {
 	return func(got []byte) bool {
 		for _, one := range contentOf(got) {

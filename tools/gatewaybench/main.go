@@ -105,7 +105,7 @@ func run(ctx context.Context, args []string) error {
 	if o.from != "" {
 		return b.rewrite(o.from)
 	}
-	if err := os.MkdirAll(b.out, 0o755); err != nil { // before all is measured in vain
+	if err := os.MkdirAll(b.out, 0o755); err != nil { // fails here if out cannot be written, and not after all is measured
 		return err
 	}
 	b.measure()
@@ -167,8 +167,8 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, nil
 }
 
-// pick returns those elements whose names are in list, with commas between them. If list is empty, it returns all elements. A
-// name that no element has is an error.
+// pick returns the elements whose names are in list, which separates the names with commas. If list is empty, it returns all
+// elements. A name that no element has is an error.
 func pick[T any](elements []T, list string, name func(T) string) ([]T, error) {
 	if list == "" {
 		return elements, nil

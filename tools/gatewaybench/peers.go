@@ -236,8 +236,8 @@ func fastmcpGateway() *peer {
 	}
 }
 
-// gatewayName returns the name of a tool behind fastmcp-gateway, which puts the server's name before a name that several
-// servers have. Of the bench's servers, these are the names in the list.
+// gatewayName returns the name of a tool behind fastmcp-gateway. If several servers have a tool with the same name, fastmcp-gateway
+// puts the server's name before it. Among the tools of the bench, only those in the list have such names.
 func gatewayName(server, tool string) string {
 	if slices.Contains([]string{"echo", "pid", "json_mb", "text_mb"}, tool) {
 		return server + "_" + tool

@@ -190,8 +190,8 @@ func (c column) heading() string {
 	return c.name + ", " + c.unit
 }
 
-// table writes the table of a figure. It has a row for each peer and transport or, if the figure is wide, a row for each column
-// of the figure. Rows that would only say "not offered" are one line below it.
+// table writes the table of a figure. It has a row for each peer and transport or, if the figure is wide, a row for each column of
+// the figure. If the row of a peer would only say "not offered", a line below the table names the peer instead.
 func (r *report) table(f *figure, logs bool) string {
 	rows, without := r.rows(f), []string{}
 	name := func(at row) string { return at.peer + ", " + at.transport }

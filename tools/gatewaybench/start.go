@@ -41,8 +41,8 @@ func (b *bench) measureStart(f *figure) {
 	}
 }
 
-// startOnce measures a start with the home folder dir that an earlier start has filled: a warm one. If dir is empty, it is a
-// cold start with a new folder, which startOnce returns.
+// startOnce measures one start of a peer. If dir is empty, the start is cold: the peer gets a new home folder, which startOnce
+// returns as filled. Otherwise the start is warm: dir is the home folder that an earlier start has filled.
 func (b *bench) startOnce(ctx context.Context, f *figure, p *peer, l *logFile, dir string) (filled string, err error) {
 	kind := "warm"
 	if dir == "" {

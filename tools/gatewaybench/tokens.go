@@ -59,8 +59,8 @@ func (b *bench) read(file string, into any) {
 	}
 }
 
-// plainName makes a short name from the name of a package. It has only lower-case letters and digits, which every gateway
-// accepts.
+// plainName makes a short name from the name of a package. The short name has only lower-case letters and digits, which every
+// gateway accepts.
 func plainName(whole string) string {
 	name := whole
 	name = strings.TrimPrefix(name, "modelcontextprotocol__server-")
