@@ -186,7 +186,8 @@ func (f *Front) remember(ctx context.Context, s *session, uri string, follows bo
 		_, why := refused(err)
 		return why
 	}
-	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil { // the replica with the GET stream subscribes
+	// The session may have its GET stream at another replica. Only that replica can send the updates, so it must subscribe too.
+	if peers := f.options.Peers; peers != nil && follows && s.outside() == nil {
 		peers.Everyone(f.name, s.id, notification(toldFollowed, wire.WithMember(nil, "uri", wire.AppendQuoted(nil, uri))))
 	}
 	return nil

@@ -25,7 +25,7 @@ import (
 
 // Options are the settings of a front. Every field may have its zero value.
 type Options struct {
-	// Name and Version are the server's name and version in the handshake; an empty Name means mcpx.
+	// Name and Version are what mcpx, as a server, calls itself in the handshake; an empty Name means mcpx.
 	Name, Version string
 	// SessionIdle is how long a legacy session over HTTP may be unused before this process frees the session's memory; 0 means 30
 	// minutes. Sessions decides whether the client can use the session again after that.
@@ -39,9 +39,10 @@ type Options struct {
 	// Trace, if not nil, gets the messages from clients (received is true) and those that this process sends to clients. peer
 	// names the connection, or only its kind. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that a suspended call is
-	// resumed only once with the same requestState. The first of Secrets signs the requestState of upstream servers; a
-	// requestState signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own in memory.
+	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that one requestState resumes a
+	// suspended call, which waits for answers of its client, only once. The first of Secrets signs the requestState of upstream
+	// servers; a requestState signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own
+	// in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
@@ -178,15 +179,16 @@ func (f *Front) EndStreams() { f.end(true, errStopping) }
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
-	f.stateless.end(lastingOnly, why) // before the sessions, because a session that begins meanwhile ends with stateless
+	// stateless ends first: a session that is added while sessions.each runs then ends with stateless (see live).
+	f.stateless.end(lastingOnly, why)
 	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, why) })
 	if !lastingOnly {
 		f.suspended.end(why)
 	}
 }
 
-// Close ends the open requests over HTTP, releases the sessions (other processes may continue them), and ends
-// the goroutine that New started.
+// Close ends the open requests over HTTP, removes the sessions from memory (other processes may continue them), and ends the
+// goroutine that New started.
 func (f *Front) Close() { f.close(f.release) }
 
 // Remove ends the front of a view that a reload has removed from the config. It does what Close does, but no process may
@@ -237,7 +239,7 @@ func (f *Front) sweep() {
 	}
 }
 
-// endIdle releases the sessions that have not been used since the given time.
+// endIdle removes from memory the sessions that have not been used since the given time.
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
 		if s.inflight.endIdle(before, errSessionEnded) {

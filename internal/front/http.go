@@ -38,11 +38,12 @@ func headerOf(r *http.Request, name string) string {
 	return ""
 }
 
-// ServeHTTP answers a request with [Front.Serve], and then ends the events of the request, so that the observers get them.
+// ServeHTTP answers a request with [Front.Serve]. Then it ends the returned events, so that the log and other observers get them.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
 
-// Serve is the streamable HTTP endpoint for both eras. Package httpd decides who may connect and how long a request may
-// take. The caller must end the returned events ([request.Journal.End]) once the answer has been sent.
+// Serve is the streamable HTTP endpoint for both eras. Package httpd decides who may connect and how long a request may take. Serve
+// returns the events of the request: what the log, the audit trail and other observers get to know about it. The caller must end
+// them ([request.Journal.End]) once the answer has been sent.
 func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	e := f.newExchange(w, r)
 	defer e.free()
@@ -222,7 +223,9 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		return
 	}
 	e.batch = true
-	e.close() // between two messages: a call that goes on after its answer must ask its client on the GET stream, not here
+	// e accepts events only while a message of the batch is being answered (see reopen). A call that goes on in the background,
+	// after its answer, must ask its client on the GET stream.
+	e.close()
 	for i, data := range messages {
 		m := readMessage(data)
 		if i > 0 {

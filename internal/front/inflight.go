@@ -130,7 +130,7 @@ func (o *inflight) end(lastingOnly bool, cause error) {
 	}
 }
 
-// endWith does to o what end has done to other: if end has not been called on other, endWith does nothing.
+// endWith does to o what end has done to other. If end has not been called on other, endWith does nothing.
 func (o *inflight) endWith(other *inflight) {
 	other.mu.Lock()
 	ended, ending := other.ended, other.ending

@@ -108,7 +108,8 @@ func (e *exchange) untaken(err error, home bool) bool {
 	return true
 }
 
-// reaches reports whether a request can be forwarded to a replica.
+// reaches reports whether a request can be forwarded to a replica: it is another replica that is live, and the request was not
+// forwarded before.
 func (f *Front) reaches(r *http.Request, replica string) bool {
 	peers := f.options.Peers
 	return peers != nil && r.Context().Value(forwardedKey{}) == nil && replica != peers.Self() && peers.IsLive(replica)

@@ -18,9 +18,9 @@ import (
 )
 
 // Session is the record of a legacy session over HTTP. It has all the data that another process needs to continue the session. A
-// stored record is never modified: each change stores a new one. The rest of a session (its streams, open requests and questions)
-// is only in the memory of one process, in a [session]. A process that has only the record makes a new session in memory from it.
-// If the earlier one is gone, the client must open its GET stream again, and open questions get no answer.
+// stored record is never modified: each change stores a new one. The record does not have the session's streams, open requests and
+// questions. They are in the memory of the process that serves them, in a [session], which the process makes from the record. If
+// this process is gone, the client must open its GET stream again, and open questions get no answer.
 type Session struct {
 	// View is the name of the session's view. Other views treat the session as unknown.
 	View string `json:"view,omitempty"`
@@ -63,7 +63,7 @@ func newSessionID() string { return "mcpx-" + rand.Text() }
 
 // sessions are the legacy sessions over HTTP that this process has in memory. The zero value is ready.
 type sessions struct {
-	making sync.Mutex // held while a session in memory is made for a stored record
+	making sync.Mutex // held while a session is made in memory from its record
 	mu     sync.RWMutex
 	byID   map[string]*session
 }

@@ -36,8 +36,8 @@ func (f *Front) appendResult(out []byte, result *results.Result, r *incoming) []
 	return f.complete(out, r, result.Meta)
 }
 
-// appendWhole appends a result that is not a tool result. Apart from _meta, and from requestState (see bound), the result stays
-// as the upstream server wrote it.
+// appendWhole appends a result that is not a tool result, such as a created task. Apart from _meta, and from requestState (see
+// bound), the result stays as the upstream server wrote it.
 func (f *Front) appendWhole(out []byte, result json.RawMessage, r *incoming) []byte {
 	out = append(out, '{')
 	var meta json.RawMessage

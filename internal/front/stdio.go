@@ -77,7 +77,7 @@ type stdioServer struct {
 	mu         sync.Mutex
 	closing    bool           // new requests are refused; guarded by mu
 	unanswered sync.WaitGroup // answers to write, and the work after writing them; drain waits for both
-	answered   func()         // unanswered.Done, made once
+	answered   func()         // unanswered.Done as a func, made only once to save allocations
 	all        sync.WaitGroup // the workers and the method pump
 }
 

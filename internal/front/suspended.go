@@ -125,8 +125,8 @@ func (p *suspendedCall) over(r *incoming) ([]byte, *rpcError) {
 	return p.result, p.err
 }
 
-// begin runs a request in a goroutine that ends with the answer; the method end cancels it. At its end the goroutine calls the
-// request's func release.
+// begin runs a request in a goroutine that ends with the answer. The method end cancels the request. When the goroutine ends, it
+// calls the request's func release.
 func (k *suspendedCalls) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *suspendedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &suspendedCall{
