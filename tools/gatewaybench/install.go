@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// install makes a peer ready and returns its folder, which is below cache. For the peer called direct, which is no gateway, dir
-// is empty. A peer of a registry that is installed already is not installed again. mcpx is built each time.
+// install makes a peer ready and returns its folder, which is below cache. For the peer called direct, which is no gateway, dir is
+// empty. A peer that comes from a registry is installed only if it is not in cache yet. mcpx is built each time.
 func install(ctx context.Context, p *peer, cache, module string) (dir string, err error) {
 	dir = filepath.Join(cache, "peers", strings.NewReplacer(" ", "-", "(", "", ")", "").Replace(p.name)+"-"+p.version)
 	done := filepath.Join(dir, "installed")

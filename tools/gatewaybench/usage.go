@@ -70,8 +70,8 @@ var ourName = func() string {
 
 func (p process) isServer() bool { return p.name == ourName }
 
-// useOf adds up what the processes roots and their descendants use. It leaves out servers, except a server in roots, as for the
-// peer direct.
+// useOf adds up what the processes roots and their descendants use. It leaves out servers, but not those in roots: the peer called
+// direct consists of servers.
 func useOf(roots ...int) (u usage) {
 	all := descendants(roots...)
 	for _, p := range all {
