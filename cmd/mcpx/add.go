@@ -199,7 +199,8 @@ func (cmd *addCommand) entry(parsed *kong.Context, c *cli) (setup.Entry, error) 
 		entry.Headers, err = keyValues("--header", cmd.Header)
 		return entry, err
 	}
-	if u, err := url.Parse("http://" + first); err == nil && u.Port() != "" && len(cmd.Target) == 1 { // no program has such a name
+	// HOST:PORT alone is a URL without its scheme, because no program has such a name.
+	if u, err := url.Parse("http://" + first); err == nil && u.Port() != "" && len(cmd.Target) == 1 {
 		return entry, &hintError{"the URL has no http:// or https://", c.hint("add", cmd.Name, "http://"+first)}
 	}
 	if len(cmd.Header) > 0 {

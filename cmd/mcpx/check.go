@@ -77,7 +77,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return cmd.runHere(ctx, c, s)
 }
 
-// runHere connects once to each server that is enabled and that the user has named, or to all if the user has named none. It
+// runHere connects once to each enabled server that the user has named or, if the user has named none, to all enabled servers. It
 // prints the outcome, and writes the catalogues to the disk cache.
 func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Names)...)

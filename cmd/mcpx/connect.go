@@ -139,8 +139,8 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	return true, nil
 }
 
-// unrecorded warns the user if mcpx could not read its records of what it has changed in files. change is the one that was just
-// undone.
+// unrecorded warns the user if mcpx could not read its records of changed files when it made change, a change that undoes earlier
+// ones.
 func (s streams) unrecorded(change setup.Change) {
 	if change.Unrecorded != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", change.Unrecorded)

@@ -50,7 +50,7 @@ type daemon struct {
 	ending   sync.WaitGroup      // the apps that were in kept and are being closed
 }
 
-// daemonSession is an open session.
+// daemonSession is a session over stdio that the daemon serves at the moment.
 type daemonSession struct {
 	app    *app.App
 	folder string

@@ -69,7 +69,9 @@ func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, e
 	if place == "" || err != nil {
 		return false, nil
 	}
-	if !w.reads { // leaves stdin to other programs that read it, such as the shell that runs a script
+	// A command that reads no input gets an empty one. So stdin is left to other programs, such as the shell that reads its script
+	// there.
+	if !w.reads {
 		null, err := os.Open(os.DevNull)
 		if err != nil {
 			return false, err

@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// On Windows each session runs without a daemon, because descriptors cannot be handed over there.
+// On Windows each session runs without a daemon, because a process cannot hand over its file descriptors to another one there.
 
 func (cmd *serveCommand) place(*cli, streams) (attach.Place, error) { return "", nil }
 

@@ -45,8 +45,8 @@ func (cmd *execCommand) Validate() error {
 	return nil
 }
 
-// resolve sets the fields Server and Tool. If the first word of the command line is SERVER.TOOL, the second one is an argument of the
-// tool.
+// resolve sets the fields Server and Tool. If the first word of the command line is SERVER.TOOL, the second word is already an
+// argument of the tool.
 func (cmd *execCommand) resolve(c *cli, cfg *config.Config) error {
 	server, tool := named(cfg, cmd.Server)
 	joined := cmd.Tool == "" || cmd.Tool == "-" || strings.ContainsAny(cmd.Tool, "={")

@@ -82,7 +82,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 	names, line := commands(parser), readLine(parser.Model.Node, args)
 	first := line.node.Path() // such as "token new"
 	if line.node == parser.Model.Node && len(line.positional) > 0 {
-		first = line.positional[0] // no command
+		first = line.positional[0] // a word that is no command
 	}
 	if line.node == parser.Model.Node || first == "serve" {
 		if hint := serveHint(args, line); hint != "" {

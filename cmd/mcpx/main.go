@@ -125,7 +125,7 @@ func (l *level) UnmarshalText(text []byte) error {
 }
 
 // streams are the input and outputs of a command, and everything else that depends on the process in which the user started the
-// command. If the command runs in the daemon, this is not the daemon's own process.
+// command. If the command runs in the daemon, all this still belongs to the user's process, and not to the daemon.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
