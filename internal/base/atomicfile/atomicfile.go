@@ -13,8 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/robustio"
 )
 
-// Write replaces the file at path, with these permissions, once all data is on disk. The file belongs to the user of this process then.
-// If the folder does not exist, Write creates it with mode 0700. After an error, which names path, the file is unchanged.
+// Write replaces the file at path by a file with this data and these permissions. It does so only once all data is on disk. The new
+// file belongs to the user of this process. If the folder does not exist, Write creates it with mode 0700. After an error the old
+// file is unchanged; the error names path.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	return replace(path, data, mode, nil)
 }
@@ -39,11 +40,11 @@ func Target(path string) (string, error) {
 	return "", fmt.Errorf("%s: too many symbolic links", path)
 }
 
-// Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of the
-// file. A new file gets mode 0600 and, if this process is root, the owner and the group of its folder. So the user can still read it after
-// a command with sudo. If path is a symbolic link, as into a repository of dotfiles, Rewrite writes the file behind it, and the link
-// stays. If the user of this process may not write the file, the error is a [*ReadOnlyError]. Temporary files beside the file that killed
-// processes have left are removed.
+// Rewrite is like [Write] for a file that is the user's own, such as a config: it keeps the permissions, the owner and the group of
+// the file. A new file gets mode 0600 and, if this process is root, the owner and the group of its folder. So the user can still
+// read it after a command with sudo. If path is a symbolic link, such as one into a repository of dotfiles, the link stays, and
+// Rewrite replaces the file behind it. If the user of this process may not write the file, the error is a [*ReadOnlyError]. Rewrite
+// also removes old temporary files beside the file, which killed processes have left there.
 func Rewrite(path string, data []byte) error {
 	path, err := Target(path)
 	if err != nil {
@@ -57,7 +58,9 @@ func Rewrite(path string, data []byte) error {
 	case err != nil: // such as a folder that this user may not enter
 		return fmt.Errorf("writing %s, which was not changed: %w", path, cause(err))
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0) // renaming, which replaces the file, asks only who may write to the folder
+	// Opening the file shows whether this user may write to it. The renaming in replace would not: it only needs the right to write
+	// to the folder.
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err == nil {
 		_ = file.Close()
 	}
@@ -67,7 +70,7 @@ func Rewrite(path string, data []byte) error {
 	return replace(path, data, old.Mode().Perm(), func(file *os.File) error { return own(file, old) })
 }
 
-// abandoned is the age from which nobody writes a temporary file any more.
+// A temporary file older than abandoned belongs to no running process: no process takes that long to write one.
 const abandoned = time.Hour
 
 // removeLeft removes abandoned temporary files of the file at path. It ignores errors, because these files do no harm; they are only
@@ -84,7 +87,7 @@ func removeLeft(path string) {
 	}
 }
 
-// tempPart follows the name of a file, after a dot, in the names of its temporary files.
+// tempPart is in the names of temporary files: those for the file NAME are named .NAME.mcpx-*.
 const tempPart = ".mcpx-"
 
 // ReadOnlyError is the error for a file that the user of this process may not write, or that nobody may.
@@ -99,7 +102,8 @@ func (e *ReadOnlyError) Hint() string {
 	return "make the file writable, or run the command as the user it belongs to"
 }
 
-// replace does the work of [Write]. If give is not nil, it gives the new file, which is still empty, to its owner.
+// replace does the work of [Write]. If give is not nil, replace calls it with the new file while that is still empty, and give sets
+// its owner.
 func replace(path string, data []byte, mode fs.FileMode, give func(*os.File) error) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

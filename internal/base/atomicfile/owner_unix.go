@@ -10,15 +10,16 @@ import (
 	"syscall"
 )
 
-// own gives a new file the owner and the group of old. Only root can always do so. If another user may write to a file of
-// somebody else, and replaces it, the new file belongs to this user. It keeps the group if this user is a member of the group.
+// own gives a new file the owner and the group of old. Only root can always do so. If the process of another user replaces somebody
+// else's file, the new file belongs to that other user. It keeps the group of old if that user is a member of the group.
 func own(file *os.File, old fs.FileInfo) error {
 	is, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	now, was := is.Sys().(*syscall.Stat_t), old.Sys().(*syscall.Stat_t)
-	if now.Uid == was.Uid && now.Gid == was.Gid { // a file system without owners fails even if nothing changes
+	// Chown fails on a file system without owners, even if nothing changes.
+	if now.Uid == was.Uid && now.Gid == was.Gid {
 		return nil
 	}
 	err = file.Chown(int(was.Uid), int(was.Gid))

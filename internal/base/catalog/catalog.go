@@ -103,7 +103,7 @@ type Items struct {
 	Resources, Templates, Prompts, Skills []Item
 }
 
-// Of returns the items of a kind. For Tools it returns nil.
+// Of returns the items of a kind. For Tools, or if i is nil, it returns nil.
 func (i *Items) Of(kind Kind) []Item {
 	switch {
 	case i == nil:
@@ -178,7 +178,7 @@ type Server struct {
 	Protocol string
 	// Known is false until mcpx has received the tools of this server (tools/list), or loaded them from disk.
 	Known bool
-	// Tried means that an earlier run of mcpx got no tools/list from the server, so the startup does not wait for it.
+	// Tried means that an earlier run of mcpx got no tools/list from the server. So the startup does not wait for this server.
 	Tried bool
 	// Generation distinguishes servers that had the same name one after the other. A reload of the config increments it if the
 	// name then means another server.

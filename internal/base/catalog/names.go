@@ -18,11 +18,12 @@ const uriScheme = "mcpx://"
 // appScheme begins URIs of the user interfaces of tools (MCP Apps).
 const appScheme = "ui://"
 
-// names is an index of what the servers of a snapshot list, to find the server that a URI belongs to.
+// names is an index of the resources and templates that the servers of a snapshot list. It finds the server that a URI belongs to.
 type names struct {
 	// resources and templates map a resource URI or a URI template to the servers that list it, as indexes in Snapshot.Servers.
 	// URIs that contain the name of a server (see naming) are left out. If only one server lists a template, and another server
-	// lists a resource that matches it, -1 is added to the template's servers.
+	// lists a resource that matches it, -1 is added to the template's servers. Then clients see the template with the server's name
+	// (see [Snapshot.URI]).
 	resources, templates map[string][]int
 	patterns             []pattern
 	able                 []int // indexes of the servers that have resources
@@ -143,9 +144,9 @@ func (e *URIError) Error() string {
 	return fmt.Sprintf("several servers may have %q; use one of %s", e.URI, strings.Join(e.Candidates, ", "))
 }
 
-// Resource resolves a client's URI to the server and the server's own name for the resource. A URI that no server
-// lists belongs to the server with a matching template or, if no template matches, to the only server that has
-// resources.
+// Resource resolves a client's URI to the server and the server's own name for the resource. A URI that no server lists belongs to
+// the server with a matching template. If no template matches, it belongs to the only server that has resources. If no server or
+// several servers fit, err is a [*URIError].
 func (s *Snapshot) Resource(uri string) (server *Server, own string, err error) {
 	if server, own, ok := s.named(uri); ok {
 		return server, own, nil
@@ -211,8 +212,9 @@ func newPattern(server int, template string) pattern {
 
 var nothing = regexp.MustCompile(`[^\s\S]`)
 
-// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). The regular expression also accepts
-// values that are not escaped, as the SDKs of servers do. For a template that is invalid or too long, it matches nothing.
+// compile returns a regular expression that matches the URIs of a URI template (RFC 6570). It also accepts values that are not
+// escaped, because the SDKs with which servers are written accept them too. For a template that is invalid or too long, it matches
+// nothing.
 func compile(template string) *regexp.Regexp {
 	if len(template) > maxTemplate {
 		return nothing
@@ -267,9 +269,9 @@ func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 	return name
 }
 
-// Prompt resolves name, the name of a prompt as a client writes it, to the server and the server's own name for the prompt. If
-// no server lists the prompt, Prompt returns the server whose name and separator are the beginning of name; of several such
-// servers, the one with the longest name.
+// Prompt resolves name, the name of a prompt as a client writes it, to the server and the server's own name for the prompt. If no
+// server lists the prompt, Prompt returns the server whose name and separator are the beginning of name; of several such servers,
+// the one with the longest name. ok is false if there is none either.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]

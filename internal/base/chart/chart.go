@@ -75,11 +75,11 @@ func (c *Chart) Row(first, second string, height int) {
 	c.text(Left-12, height/2+12, style{size: 11, toLeft: true}, second)
 }
 
-// Column makes the next bars, labels and notes begin at x, until the next call.
+// Column sets x as the place where the next bars, labels and notes begin, until the next call of Column.
 func (c *Chart) Column(x int) { c.left = x }
 
-// Bar draws a bar and returns its width in pixels. The width is n/whole of the parameter length, but at least 2 pixels. The
-// next part begins at the same height; see Down.
+// Bar draws a bar and returns its width in pixels. The width is n/whole of the parameter length, but at least 2 pixels. Bar does
+// not move down: the next part begins at the same height unless the caller calls Down.
 func (c *Chart) Bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
 	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", c.left, c.y, width, height, colour)

@@ -1,6 +1,5 @@
-// Package conf has types that package config fills from the config file, and that other packages use without converting them.
-// The comment of a type names the package that implements what the type means, unless the type is only a part of another type
-// here.
+// Package conf has types that package config fills from the config file, and that other packages use without converting them. The
+// comment of a type names the package that implements the type. A type that is only a part of another type here names none.
 package conf
 
 import (
@@ -65,8 +64,8 @@ type Right struct {
 	Confirm Confirm
 	// Admin gives access to /status, /metrics, the page at / and /api/servers.
 	Admin bool
-	// TakeAway are globs of servers and of "server.tool" that no rule gives to the principals of this rule. A rule with
-	// TakeAway gives nothing: the fields from Servers to Admin are empty.
+	// TakeAway are globs of servers and of "server.tool". The principals of this rule do not get what matches them, even if another
+	// rule gives it. A rule with TakeAway gives nothing: the fields from Servers to Admin are empty.
 	TakeAway []string
 }
 
@@ -128,11 +127,11 @@ type ClientRule struct {
 	// LineFirst is for clients that keep only the beginning of a long result. Then the line that says how to get the
 	// rest of a result comes before the text. No config key sets it.
 	LineFirst bool
-	// Uncut is for clients that cut results themselves, and could not read the rest with the handle that they get. No config
-	// key sets it.
+	// Uncut means that mcpx does not cut results for the client. It is for clients that cut results themselves, and that could not
+	// read the rest by a handle of mcpx. No config key sets it.
 	Uncut bool
-	// Searches is for clients that search for tools themselves, but load the tools of mcpx at once. Then the
-	// descriptions of the tools of mcpx are short, unless the user has set DescriptionChars. No config key sets it.
+	// Searches is for clients that search for tools themselves, but load the tools that mcpx itself offers at once. The
+	// descriptions of these tools are then short, unless the user has set DescriptionChars. No config key sets it.
 	Searches bool
 	// CallWait is how long the client waits for the response to a call.
 	CallWait time.Duration
@@ -141,9 +140,11 @@ type ClientRule struct {
 // Health says how mcpx checks its session with a server while no calls show that the session works. Package upstream
 // implements it.
 type Health struct {
-	Interval  time.Duration // 0 means no checks
-	Timeout   time.Duration // 0 means 5 s
-	Threshold int           // failed checks in a row after which the session is ended, unless it shows that it works; 0 means 2
+	Interval time.Duration // 0 means no checks
+	Timeout  time.Duration // 0 means 5 s
+	// Threshold is how many checks must fail in a row before mcpx ends the session; 0 means 2. mcpx waits for further checks as
+	// long as the server may just be busy with a call.
+	Threshold int
 }
 
 // OAuth says how mcpx logs in to a server. Package desk/logins implements it. Most servers need none of these fields.
@@ -284,8 +285,7 @@ type Quota struct {
 	// Sessions bounds the sessions that mcpx opens to that server for single clients.
 	Sessions int
 	// ConcurrentCalls bounds the calls of a principal that are executed at the same time. Queue bounds the calls that wait for
-	// other calls to end. In the quotas of servers and of all clients together, it has no effect; the limits of servers for
-	// concurrent calls are in package upstream.
+	// other calls to end. Both are for quotas of principals. Package upstream has the limits of a server for concurrent calls.
 	ConcurrentCalls int
 	Queue           semaphore.Queue
 	// RequestsPerSecond bounds HTTP requests of any kind; short bursts may exceed it, and further requests are refused. Pace is
@@ -295,9 +295,10 @@ type Quota struct {
 	// refused. BodyPace bounds the bytes of bodies that are read per second, on average. At most BodyPace bytes are read in
 	// one burst. Further reading waits.
 	BodyBytes, BodyPace int64
-	// AnswerBytes bounds the bytes of large answers that are written at the same time: further calls wait. The calls that are open by
-	// then may exceed it. An answer that would exceed four times as many is replaced by an error. Without a principal no call waits, and
-	// an answer that would exceed AnswerBytes is replaced.
+	// AnswerBytes bounds the bytes of large answers that are being written to a principal. While they reach AnswerBytes, further
+	// calls of the principal wait. Calls that are already open may exceed AnswerBytes, up to four times as many bytes; an answer
+	// that would exceed that is replaced by an error. Without a principal no call waits, and an answer that would exceed
+	// AnswerBytes is replaced.
 	AnswerBytes int64
 }
 
@@ -306,14 +307,15 @@ type Quota struct {
 type Dial struct {
 	// Allow are rules. The first rule that matches the principal and the name of the server with which it dials in decides.
 	Allow []DialRule
-	// mcpx can replace another system, whose agents dial in at other paths. Compat says which tokens of these agents mcpx
-	// accepts; with [CompatOff], mcpx does not serve these paths. Keys are the keys of the tokens: the first key makes new
-	// tokens, and a token is accepted if any of the keys fits.
+	// mcpx can replace another system whose agents dial in at other paths, with tokens of that system. Compat says which of these
+	// tokens mcpx accepts; with [CompatOff], mcpx does not serve these paths. Keys are the keys of the tokens: mcpx makes new
+	// tokens with the first key, and accepts a token if any of the keys fits.
 	Compat Compat
 	Keys   []string
 }
 
-// Compat is the config key dial.compat: which tokens of agents of another system, which mcpx replaces, are accepted.
+// Compat is the config key dial.compat. It says which tokens mcpx accepts from agents of another system that mcpx replaces (see
+// [Dial]).
 type Compat uint8
 
 // These are the values of [Compat].
@@ -323,8 +325,8 @@ const (
 	CompatEncrypted        // also encrypted tokens, which the other system issued and which never expire
 )
 
-// Agents is the prefix of the names of principals that have proved who they are by a token of [Dial.Compat]. The names of all
-// other principals do not have this prefix.
+// Agents is the prefix of the names of principals that have logged in with a token of [Dial.Compat]. No other principal has a name
+// with this prefix.
 const Agents = "agent:"
 
 // DialRule lets some principals dial in, and says who can use their servers.
@@ -347,8 +349,8 @@ const (
 	DialAll   = "all"   // every principal whose rights allow it
 )
 
-// Programs is the config key programs: what JavaScript programs may do. The fields from Timeout on are the limits in package
-// programs, which implements them; 0 means the default.
+// Programs is the config key programs: what JavaScript programs may do. Package programs implements it. From Timeout on, the fields
+// are limits; 0 means the default of package programs.
 type Programs struct {
 	Off bool
 	// Dir is the folder of the stored programs. Empty means the folder named programs beside the config file, if there is one.

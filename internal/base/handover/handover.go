@@ -161,8 +161,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 }
 
-// atomicWrite is how many bytes every Unix writes without blocking to a pipe that poll reports as writable, even if the pipe
-// is in blocking mode.
+// atomicWrite is how many bytes one write to a pipe has at most. If poll reports a pipe as writable, every Unix accepts so many
+// bytes without blocking, even if the pipe is in blocking mode.
 const atomicWrite = 512
 
 // Write implements io.Writer. After Close it returns an error.

@@ -10,12 +10,11 @@
 //
 // # What limits a helper
 //
-// The parent measures the time and kills a helper that takes too long; in case the parent is stopped, the helper also
-// exits itself, a little later. Memory has three guards: the kernel refuses memory far over the limit (RLIMIT_DATA, on
-// Linux), the parent checks the helper's resident size (on Linux), and the helper checks its own heap (everywhere). A
-// helper has no environment variables, the root as its working folder and UTC as its time zone. It exits when its
-// stdin is closed, even during a job, so it does not outlive its parent; the reaper of package proc also makes sure of
-// that.
+// The parent measures the time and kills a helper that takes too long. In case the parent is suspended, the helper also exits by
+// itself, a little later. Memory has three guards: the kernel refuses memory far over the limit (RLIMIT_DATA, on Linux), the parent
+// checks the helper's resident size (on Linux), and the helper checks its own heap (everywhere). A helper has no environment
+// variables, the root as its working folder and UTC as its time zone. It exits when its stdin is closed, even during a job. So it
+// does not outlive its parent; the reaper of package proc also makes sure of that.
 package helper
 
 import (
@@ -53,8 +52,8 @@ type Limits struct {
 	Frame int64
 	// Requests is how many requests of one helper are handled at the same time. Further requests wait.
 	Requests int
-	// Helpers is the maximum number of helpers. Further jobs wait. The jobs of one owner use at most half of the helpers, but
-	// always one; jobs without an owner may use all.
+	// Helpers is the maximum number of helpers. Further jobs wait. The jobs of one owner use at most half of the helpers, but may
+	// always use one; jobs without an owner may use all.
 	Helpers int
 	// Queue bounds the waiting jobs.
 	Queue semaphore.Queue
@@ -201,11 +200,12 @@ func (p *Pool) release(h *helper) {
 	h.timer = time.AfterFunc(p.limits.Idle, func() { p.retire(h) })
 }
 
-// retire ends an idle helper. The timer of an earlier idle time may call it late, when the helper has been used and is idle
-// again. Then the helper ends too early, which only means that the next job starts another.
+// retire ends an idle helper. Its timer may fire late, after a further job has taken the helper. As long as the job runs, h is not
+// in p.idle, and nothing happens. If the helper is idle again by then, it ends too early, which only means that the next job starts
+// another helper.
 //
-// After the last helper has ended, this process gives back the memory of jobs, replies and answers: it may be long until the
-// next garbage collection.
+// When no helper is left, retire gives the memory of jobs, replies and answers back to the system, because the next garbage
+// collection may be far away.
 func (p *Pool) retire(h *helper) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +234,7 @@ func (p *Pool) Close() {
 
 func (p *Pool) isClosed() bool { return p.open.Err() != nil }
 
-// Size writes a number of bytes, such as a limit of helpers, in a short form.
+// Size writes a number of bytes, such as a limit of helpers, in a short form: "64 MB".
 func Size(n int64) string {
 	switch {
 	case n%1e6 == 0:

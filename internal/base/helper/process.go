@@ -174,8 +174,8 @@ func (h *helper) explain(err error) error {
 	return fmt.Errorf("the %s helper ended with %s: %w", h.pool.role, h.process.ExitReason(), words)
 }
 
-// lastWords returns the first line of the last kilobyte that a process, which has ended, wrote to stderr. If there is none, it
-// returns err.
+// lastWords returns an error with the first line of the last kilobyte that the helper wrote to stderr. If the helper wrote nothing,
+// lastWords returns err. The process must have ended.
 func (h *helper) lastWords(err error) error {
 	line, _, _ := strings.Cut(strings.TrimSpace(h.process.StderrTail()), "\n")
 	if line == "" {

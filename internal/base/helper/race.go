@@ -2,5 +2,6 @@
 
 package helper
 
-// raceEnabled is true in builds with the race detector. It maps several times as much memory, so such builds set no RLIMIT_DATA.
+// raceEnabled is true in builds with the race detector. The detector maps much more memory than the program uses, so these builds
+// set no RLIMIT_DATA.
 const raceEnabled = true

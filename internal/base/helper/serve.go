@@ -212,8 +212,8 @@ func restrain(limits Limits, used *heapMeter) (stop func()) {
 	}
 }
 
-// heapMeter measures how much memory the Go runtime has from the operating system. It includes an allocation even
-// before its first byte is written. Only one goroutine may use it at a time.
+// heapMeter measures how much memory the Go runtime has from the operating system. Memory that is allocated but not yet written to
+// is included. Only one goroutine may use a heapMeter at a time.
 type heapMeter struct{ samples []metrics.Sample }
 
 func newHeapMeter() *heapMeter {

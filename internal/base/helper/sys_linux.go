@@ -12,9 +12,9 @@ import (
 // notice the excess before the kernel does: they report a clear error.
 const dataSlack = 16 << 20
 
-// bindProcess makes the kernel refuse memory far over the limit (the Go runtime then ends the process). In builds with the race
-// detector it does not. It sets the helper's name in ps, forbids core dumps, and makes the kernel kill the helper first if the
-// machine runs out of memory. Errors are ignored, as there are other guards.
+// bindProcess makes the kernel refuse memory far over the limit, except in builds with the race detector. The Go runtime ends the
+// process if the kernel refuses memory. bindProcess also sets the helper's name in ps, forbids core dumps, and makes the kernel
+// kill the helper first if the machine runs out of memory. Errors are ignored, as there are other guards.
 func bindProcess(name string, memory int64) {
 	// prctl(PR_SET_NAME) would name the calling thread, but ps shows the name of the first thread.
 	os.WriteFile("/proc/self/comm", []byte(name), 0)

@@ -80,10 +80,9 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns three channels; when ctx ends, at least one of them is closed. If ctx is a [Context], its End closes inner. If
-// the context around ctx is a [Context] too, its End closes outer. Without such a [Context] the channel is nil. done is the
-// Done channel of the first context, from ctx outwards, that is neither of these two. Unlike the Done of these two, Ends makes
-// no context.
+// Ends returns three channels; when ctx ends, at least one of them is closed. Unlike Done of a [Context], Ends makes no context. If
+// ctx is a [Context], its End closes inner. If the context around ctx is a [Context] too, its End closes outer. Otherwise the
+// channel is nil. done is the Done channel of the context around these, or of ctx if ctx is no [Context].
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over

@@ -7,8 +7,8 @@ import (
 	"iter"
 )
 
-// Map has a value for each key. It keeps at least the size values that were used last. Older values it drops from time to time, so
-// that it has at most 2*size values or, if that is more, about four times as many as are busy (see [New]). The zero value is
+// Map has a value for each key. It keeps at least the size values that were used last, and drops older values from time to time. It
+// has at most 2*size values; if many values are busy (see [New]), at most about four times as many as are busy. The zero value is
 // ready: it has the size Usual, and no value is busy. A Map is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	size       int

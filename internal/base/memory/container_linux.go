@@ -13,8 +13,8 @@ import (
 // limit once: a process that serves asks three times at its start.
 var container = sync.OnceValue(func() int64 { return containerIn(os.DirFS("/")) })
 
-// unlimited is the smallest value that means "no limit" in control groups of version 1. Their value for "no limit" is the
-// largest multiple of the page size.
+// unlimited is the value from which a limit means "no limit" in control groups of version 1. These write "no limit" as the largest
+// 64-bit number that is a multiple of the page size.
 const unlimited = 1 << 60
 
 // containerIn does what container does, but reads the files below root.

@@ -11,15 +11,17 @@ import (
 	"strings"
 )
 
-// Tokens returns a client like web, for requests of x/oauth2 to a token endpoint.
+// Tokens returns a client like web for requests of x/oauth2 to a token endpoint. It mends responses that x/oauth2 would drop; see
+// wholeSeconds.
 func Tokens(web *http.Client) *http.Client {
 	lenient := *web
 	lenient.Transport = wholeSeconds{web.Transport}
 	return &lenient
 }
 
-// wholeSeconds is a transport that makes expires_in in a response an integer, or 0 (unknown) if it is no number. With any other value
-// x/oauth2 drops the whole response, and with it the refresh token, which is the only one that still works.
+// wholeSeconds is a transport that makes expires_in in a response an integer, or 0 (unknown) if it is no number. With any other
+// value x/oauth2 drops the whole response, and with it the new refresh token. The server may no longer accept the old refresh token
+// by then.
 type wholeSeconds struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -43,7 +45,7 @@ func (w wholeSeconds) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Seconds returns the number in a JSON number or text, or 0 if there is none.
+// Seconds returns the value of a JSON number, or of a JSON string that contains a number. For any other value it returns 0.
 func Seconds(value json.RawMessage) float64 {
 	number, err := strconv.ParseFloat(strings.Trim(string(value), `"`), 64)
 	if err != nil || math.IsNaN(number) {

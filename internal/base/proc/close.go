@@ -11,8 +11,8 @@ const (
 	// orphanGrace is the time between TERM and KILL for the other processes of a group whose child ended unexpectedly.
 	// The MCP session with the child is lost by then, so it is no use to wait longer.
 	orphanGrace = 200 * time.Millisecond
-	// killPatience is how long processes may take to disappear after SIGKILL. Only a process in an uninterruptible system call
-	// takes longer, or one of another user, which mcpx may not kill.
+	// killPatience is how long processes may take to disappear after SIGKILL. Only two kinds take longer: a process in an
+	// uninterruptible system call, and a process of another user, which mcpx may not kill.
 	killPatience = 2 * time.Second
 	// outputGrace is how long stdout and stderr stay open after the end of the child. In this time the rest of the
 	// output can still be read. Without a limit, a process that cannot be signalled could hold them open for ever.
@@ -39,7 +39,8 @@ type Grace struct {
 func (p *Process) Close(ctx context.Context, g Grace) error {
 	g.EOF, g.TERM = cmp.Or(g.EOF, 500*time.Millisecond), cmp.Or(g.TERM, 2*time.Second)
 	p.closeOnce.Do(func() {
-		p.closing <- g // before the child may end because of the end of its input
+		// supervise must have g before stdin is closed, because the child may end at once when its input ends.
+		p.closing <- g
 		p.stdin.Close()
 	})
 	select {
@@ -161,8 +162,8 @@ func (p *Process) kill() {
 	}
 }
 
-// reap collects the child's exit status. It also reaps zombies of the child's group that became children of this process because
-// it is the init process of a container.
+// reap collects the child's exit status. If this process is the init process of a container, it has adopted orphans of the child's
+// group; reap also reaps those that are zombies.
 func (p *Process) reap() {
 	p.seen.stop()
 	p.group.reapAdopted()

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// envNames are the variables that a child inherits, and that decide what it runs, with which rights, or where it finds the user's files:
-// [Decisive] returns these. Variables that often contain a secret are not inherited: tokens, package indexes with a password, agent
-// sockets.
+// envNames are variables that a child inherits. They decide what the child runs, with which rights, or where it finds the user's
+// files. [Decisive] returns those that are set, without PATH. Variables that often contain a secret are not in the list: tokens,
+// package indexes with a password, agent sockets.
 var envNames = strings.Fields(`
 	PATH HOME SHELL TZ
 	HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY

@@ -16,8 +16,8 @@ func (g *group) watch() {
 	}
 }
 
-// members finds the processes of the group in /proc: those in the child's session, and those whose environment
-// contains the mark. Without /proc it finds none; then only the process group gets signals.
+// members finds the processes of the group in /proc: those in the child's session, and those whose environment contains the child's
+// mark (see markVar). Without /proc it finds none; then only the process group gets signals.
 func (g *group) members() []member {
 	return find(func(m member) bool {
 		return m.session == g.id || m.born >= g.born && carries(m.pid, g.mark)

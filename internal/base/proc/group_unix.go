@@ -20,7 +20,7 @@ type group struct {
 	mark string
 	born uint64 // start time of the child, in the unit of member.born
 
-	seen []member // the last result of alive
+	seen []member // the members that the last call of alive found
 }
 
 // member is a process that belongs to a group. The fields group and session are the ids of its process group and its session.

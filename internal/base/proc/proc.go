@@ -3,13 +3,15 @@
 //
 // # Which processes are signalled
 //
-// A child leads its own session and process group. So it does not get signals from the terminal of mcpx, a program that opens
-// /dev/tty gets an error instead of being stopped, and all descendants that do not call setsid share its session id,
-// also if they change their group (shells with job control, timeout). Signals go to the group; on Linux also to the
-// rest of the session, and to every process whose environment contains the child's mark (the variable MCPX_CHILD),
-// which includes daemons that called setsid. Signals do not reach daemons that left the session and removed or
-// replaced their environment (a user can start a daemon with env -u MCPX_CHILD so that it stays), processes of another
-// user (sudo), and what other programs start for the child (containers). On darwin only the group gets signals.
+// A child leads its own session and process group. So it does not get signals from the terminal of mcpx, and a program that opens
+// /dev/tty gets an error instead of being stopped. All descendants that do not call setsid share the session id of the child, also
+// if they change their group (shells with job control, timeout).
+//
+// Signals go to the group. On Linux they also go to the rest of the session, and to every process whose environment contains the
+// child's mark (the variable MCPX_CHILD); this includes daemons that called setsid. On darwin only the group gets signals. Three
+// kinds of processes get none: daemons that left the session and removed or replaced their environment (a user can start a daemon
+// with env -u MCPX_CHILD so that it stays), processes of another user (sudo), and what other programs start for the child
+// (containers).
 //
 // # Why a reused id is never signalled
 //
@@ -51,7 +53,7 @@ import (
 // value, the mark, is different for each child and begins with the reaper's token.
 const markVar = "MCPX_CHILD"
 
-// ErrNotFound means that no folder of PATH contains the command, which has no slash.
+// ErrNotFound means that the command is a name without a slash, and that no folder of PATH contains it.
 var ErrNotFound = errors.New("executable file not found in PATH")
 
 // Spec says what to start.
@@ -212,9 +214,9 @@ func (p *Process) StderrTail() string { return p.stderr.text() }
 // another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
-// Lookup returns the absolute path of the program of s. It searches the PATH of the child for a name, and makes a path
-// absolute. It skips empty and relative folders of PATH: with them, the program would depend on the working folder of this
-// process.
+// Lookup returns the absolute path of the program that s.Command means. It looks up a name in the PATH of s.Env, but skips empty
+// and relative folders there: with them, the program would depend on the working folder of this process. It makes a relative path
+// absolute, from s.Dir on. Only on Windows does it check that the file of a path exists.
 func Lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")

@@ -87,9 +87,9 @@ func (s *sweeper) stop() {
 	<-s.done
 }
 
-// reapAdopted reaps zombies that no other code waits for: orphaned descendants of processes that Start started, which this
-// process has adopted. They are the children that are in another session and that Start did not start. Children that other
-// packages start are in the session of this process.
+// reapAdopted reaps zombies that no other code waits for: orphaned descendants of the children that Start started, which this
+// process has adopted. It finds them among the children of this process: they are in another session, and Start did not start them.
+// Children that other packages start are in the session of this process.
 func (r *Reaper) reapAdopted() {
 	r.starting.Lock()
 	defer r.starting.Unlock()

@@ -10,9 +10,9 @@ import (
 // colon.
 const causeLines = 3
 
-// Cause returns, on one line, what in a program's stderr explains why the program ended: the last exception of a traceback, or
-// else the last line that looks like an error, with the cause that follows it, or else an error of npm. It is empty if there is
-// nothing like that.
+// Cause returns, on one line, the part of a program's stderr that explains why the program ended. That is the last exception of a
+// Python traceback. Without a traceback, it is the last line that looks like an error, with the cause that follows it. Without such
+// a line, it is an error of npm. If there is none either, Cause returns an empty string.
 func Cause(stderr string) string {
 	lines := strings.Split(Lines(stderr), "\n")
 	if cause := exception(lines); cause != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxText is how many bytes of a text the methods that return one line process.
+	// maxText is how many bytes of a text the methods Line, LineOf and LineEnd use. They ignore the rest of the text.
 	maxText = 64 << 10
 	// shortSecret is the length in bytes below which a secret is not removed, because so short a string occurs in any
 	// text.
@@ -85,7 +85,7 @@ func spellings(secrets []string) []string {
 		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), escaped, string(nested[1:len(nested)-1]))
 		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
 			for _, line := range lines {
-				// A line shorter than this may be a common word.
+				// Short lines are left out, because they may be common words.
 				if line = strings.TrimSpace(line); len(line) >= 2*shortSecret {
 					all = append(all, line)
 				}
@@ -95,7 +95,7 @@ func spellings(secrets []string) []string {
 	return inOrder(slices.DeleteFunc(all, func(secret string) bool { return len(secret) < shortSecret }))
 }
 
-// inOrder sorts secrets, the longest first because it may contain a shorter one, and removes duplicates.
+// inOrder sorts secrets and removes duplicates. The longest come first, because a secret may contain a shorter one.
 func inOrder(secrets []string) []string {
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return slices.Compact(secrets)

@@ -212,8 +212,8 @@ func (s *Semaphore) Join(owner string) *Place {
 	return s.join(s.lineOf(owner))
 }
 
-// free reports whether a call of the owner can be let in at once, before waiting calls of other owners: if such calls wait although the
-// limit is not reached, their owners have used up their shares. The caller holds the lock.
+// free reports whether a call of the owner can be let in at once. Calls of other owners may wait even though the limit is not
+// reached: their owners have used up their shares, so this call need not wait for them. The caller holds the lock.
 func (s *Semaphore) free(l *line) bool {
 	return l.queue.Len() == 0 && (s.limit <= 0 || s.open < s.limit) && s.mayOpen(l)
 }
@@ -231,8 +231,8 @@ func (s *Semaphore) join(l *line) *Place {
 	return p
 }
 
-// Await waits until the call at this place is let in, at most until ctx ends. A signal on hurry, which may be nil,
-// moves the call to the front of its owner's calls.
+// Await waits until the call at this place is let in, at most until ctx ends. A signal on hurry, which may be nil, moves the call
+// to the front of its owner's calls. Any error is a *BusyError.
 func (s *Semaphore) Await(ctx context.Context, place *Place, hurry <-chan struct{}) error {
 	for {
 		select {
@@ -285,10 +285,10 @@ func (s *Semaphore) Leave(owner string) {
 	s.end(s.lineOf(owner))
 }
 
-// Yield pauses one open call of this owner if a call of another owner waits, so that this call can be let in. Then it waits,
-// before the other calls of the owner, until the call is let in again, at most until ctx ends. If it is still the turn of this
-// owner, the call is let in again at once. If no call of another owner waits, or if the limit is not reached, Yield returns at
-// once. After an error the owner's call is no longer open. waited is how long Yield has waited.
+// Yield lets a waiting call of another owner go first. For that it takes away the place of one open call of this owner, puts that
+// call at the front of the owner's queue, and waits until the call is let in again, at most until ctx ends. If it is still the turn
+// of this owner, that happens at once. If no call of another owner waits, or if the limit is not reached, Yield does nothing. After
+// an error the owner's call is no longer open. waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.lineOf(owner)

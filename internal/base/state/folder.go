@@ -26,9 +26,9 @@ type Followed interface {
 	Watch(prefix string, receive func(value []byte)) (stop func())
 }
 
-// Folder implements [Followed] with a file for each value, so that the values survive restarts. All processes that use the folder
-// change its files one after the other. After OpenFolder, only Change reads the file of a key again. So this process sees a value
-// that another process has stored only after its own next Change of this key, even if that Change leaves the value as it is.
+// Folder implements [Followed] with a file for each value, so that the values survive restarts. Several processes may use the
+// folder; they change its files one after the other. After OpenFolder, only Change reads a file again, that of its key. So this
+// process sees a value that another process has stored only once it calls Change for the same key itself.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
 	limit  int
@@ -129,10 +129,10 @@ func (f *Folder) Get(key string) ([]byte, error) {
 	return one.Value, nil
 }
 
-// Change replaces the value of a key, in memory and in the file. If the file cannot be written, the error is logged, and the new
-// value is only in memory. If the new value expires before the old one, Change then removes the old file, because a restart must
-// not bring back what was ended; if that fails too, the error is ErrAway. If another process uses the folder for longer than
-// lockFolderWithin, the error is ErrAway, and nothing changes.
+// Change replaces the value of a key, in memory and in the file. If another process uses the folder for longer than
+// lockFolderWithin, the error is ErrAway, and nothing changes. If the file cannot be written, Change logs that and keeps the new
+// value in memory only. An old file that would expire later than the new value is then removed, because a restart must not bring
+// back what was ended; if the old file cannot be removed, the error is ErrAway.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -145,7 +145,8 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	f.mu.RLock()
 	newest := f.byKey[key]
 	f.mu.RUnlock()
-	// Another process may have changed the file. But a value that this process could not write is newer than the file.
+	// Another process may have changed the file. But if this process failed to write its last value, that value is newer than the
+	// file.
 	file, err := f.read(key)
 	if err == nil && file.N > newest.N {
 		newest = file

@@ -99,9 +99,9 @@ func (r *records) remove(key string) {
 	}
 }
 
-// makeRoom removes the expired values. If there is still no room for a value of the given size, it removes further values, and more
-// than this value needs, so that it is seldom called: until a hundredth of limit is free, or a quarter of maxBytes. The caller holds
-// the lock.
+// makeRoom removes the expired values. If there is still no room for a value of the given size, it removes further values: until a
+// hundredth of limit is free, or a quarter of maxBytes. That is more than the value needs, so that makeRoom is seldom called. The
+// caller holds the lock.
 func (r *records) makeRoom(size int) {
 	now, keys := time.Now(), make([]string, 0, len(r.byKey))
 	for key, one := range r.byKey {

@@ -4,5 +4,6 @@ package terminal
 
 import "os"
 
-// understandsEscapes returns true: outside Windows, terminals support ANSI escape sequences. [Of] itself knows TERM=dumb.
+// understandsEscapes returns true: outside Windows, terminals support ANSI escape sequences. For the exception TERM=dumb, [Of]
+// checks itself.
 func understandsEscapes(*os.File) bool { return true }

@@ -27,8 +27,9 @@ func ReadBlock(raw json.RawMessage) Block {
 	return b
 }
 
-// ReadResult reads a tool result in one pass. It calls yield with each member, as [Members] does, except for content if that is
-// an array of blocks. ok is false if result is not a valid object; then yield may have got the first members.
+// ReadResult reads a tool result in one pass. It returns the blocks of the member content, and calls yield with each other member,
+// as [Members] does. If content is not an array, yield gets it too. ok is false if result is not a valid object; then yield may
+// have got the first members.
 func ReadResult(result json.RawMessage, yield func(key string, written, value []byte)) (blocks []Block, ok bool) {
 	s := scanner{src: view(result)}
 	if s.peek() != '{' {

@@ -25,8 +25,8 @@ type Message struct {
 	// Valid means that the whole message is valid JSON by the rules of [json.Valid]. UTF8 means that it is valid
 	// UTF-8. mcpx may forward values of the message only if both are true.
 	Valid, UTF8 bool
-	// Ambiguous means that a member of the envelope occurs twice, or also in other letter case (ID, Params), so that
-	// another JSON reader may see a different message.
+	// Ambiguous means that a member of the envelope occurs twice, or that its name is written in other letter case (ID, Params).
+	// Another JSON reader may then see a different message.
 	Ambiguous bool
 }
 

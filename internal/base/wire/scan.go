@@ -226,8 +226,9 @@ func (s *scanner) next() token {
 	return s.begin()
 }
 
-// advance reads up to the next value of the open array or object: past a comma, and past a key (tokenKey), or past the
-// closing bracket (tokenClose).
+// advance goes on to the next value of the open array or object. It reads past a comma if one comes first, and returns tokenValue.
+// In an object it also reads past the key, and returns tokenKey. At the end it reads past the closing bracket, and returns
+// tokenClose.
 func (s *scanner) advance() token {
 	if s.expected == expectValue {
 		return tokenValue

@@ -27,9 +27,9 @@ type Trace struct {
 	failed  atomic.Bool
 }
 
-// New returns a Trace. isSecret reports whether the value of a member with this name is a secret. secrets
-// returns values that are removed wherever they occur in a message. Each line is one Write to out. The first error of out is
-// logged; after it, the trace still tries to write.
+// New returns a Trace. isSecret reports whether the value of a member with this name is a secret. secrets returns values that are
+// removed wherever they occur in a message. Each line is one Write to out. Only the first error of out is logged; after an error,
+// the trace goes on writing.
 func New(out io.Writer, isSecret func(name string) bool, secrets func() *sanitize.Secrets, log *slog.Logger) *Trace {
 	return &Trace{out: out, isSecret: isSecret, secrets: secrets, log: log}
 }
