@@ -98,8 +98,9 @@ func (b *builder) accountsOf(ctx context.Context, cfg *config.Config) (*logins.L
 	return all, accounts, err
 }
 
-// endAccounts revokes and forgets each login at a server for which match returns true, and then calls notify with the login.
-// The error also says which logins could not be revoked; these logins are forgotten too, if their files can be deleted.
+// endAccounts revokes and forgets each login at a server for which match returns true, and returns these logins. It calls notify
+// with each of them (see accountEnded). The error also says which logins could not be revoked; these logins are forgotten too, if
+// their files can be deleted.
 func (b *builder) endAccounts(
 	cfg *config.Config, match func(*logins.Account) bool, notify func(one *logins.Account, local bool),
 ) (ended []logins.Account, err error) {

@@ -110,7 +110,8 @@ func (g *agents) end(who *caller.Principal) {
 	g.calls.Done()
 }
 
-// close ends the connections of all clients, and waits for them. Open calls may still take a while (config key shutdown_grace).
+// close ends the connections of all clients, and returns when they have ended. A connection ends when its open calls are finished,
+// but not later than the config key shutdown_grace allows.
 func (g *agents) close() {
 	g.mu.Lock()
 	g.ended = true

@@ -71,13 +71,14 @@ type Options struct {
 	state *clientState // nil means that New creates one
 }
 
-// dialling has what an App needs for servers that dial in: they open the connection to mcpx. It also has what the command mcpx
-// dial needs, with which this mcpx dials in to a hosted mcpx.
+// dialling has what an App needs for two things. Servers may dial in: they open the connection to mcpx. And with the command mcpx
+// dial, this mcpx dials in to a hosted mcpx, to which it then offers its servers.
 type dialling struct {
 	// offered is the name and version of the single server that mcpx dial offers. It is empty for other commands, and if mcpx
 	// dial offers several servers.
 	offered offered
-	// dialled has the servers that have dialled in. New sets it. undialled is set if they have changed since a rebuild for them began.
+	// dialled has the servers that have dialled in. New sets it. undialled is true if the list of these servers has changed, and no
+	// rebuild of the Runtime has begun since then.
 	dialled   *dial.Hub
 	undialled atomic.Bool
 	// agents serves the HTTP paths of the older system that mcpx can replace (config key dial.compat).
@@ -90,14 +91,14 @@ type Origin struct {
 	Folder  string
 	Environ []string
 	Umask   *int
-	// Reaper starts the servers. Except on Windows, it also starts a helper process that ends them if mcpx is killed. The App
-	// does not close it. nil means that the App makes a Reaper of its own.
+	// Reaper starts the servers. Except on Windows, it also starts a helper process that ends them if mcpx is killed. The App does
+	// not close this Reaper. nil means that the App makes a Reaper of its own, and closes that one.
 	Reaper *proc.Reaper
-	// Pool has the servers that sessions of the daemon share; nil means that they share none.
+	// Pool has the servers that sessions of the daemon share; nil means that the App shares no servers.
 	Pool *registry.Pool
-	// History has what the page shows about the calls of the App; nil means that the App makes one of its own. Sessions
-	// returns the Apps of the page and of all sessions and commands in this process, whose servers the page shows too. It is
-	// nil except for the App of the page in the daemon.
+	// History has what the page shows about the calls of the App; nil means that the App makes a CallHistory of its own. Sessions
+	// returns the Apps of the page and of all sessions and commands in this process: the page shows the servers of all of them.
+	// Sessions is nil except for the App of the page in the daemon.
 	History  *CallHistory
 	Sessions func() []*App
 }
@@ -120,7 +121,7 @@ type App struct {
 	history *CallHistory
 	lines   *Lines // the log that the page shows; nil if it shows none
 	observers
-	pageEnds []context.CancelFunc // each ends the work that viewers of one page have begun
+	pageEnds []context.CancelFunc // one for each page; each ends what viewers of the page have begun, such as logins
 	limits   *limits.Limits
 	learned  *learned.Store
 	identity *identity.Verifier // authenticates clients over HTTP
@@ -220,8 +221,8 @@ func New(o Options) (*App, error) {
 }
 
 // keepState creates the clientState, unless the caller gave one. If Profile.sealed is false, the state ends with this process. If
-// it is true, clients can go on with their sessions later: at any replica if the config names a cluster, since the state that
-// replicas share is then in the cluster; otherwise after a restart of mcpx (see seal).
+// it is true, clients can go on with their sessions later. With a cluster in the config, they can do so at any replica, because the
+// shared state is in the cluster. Without a cluster, they can do so after a restart of mcpx (see seal).
 func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
@@ -236,8 +237,8 @@ func (o *Options) keepState(cfg *config.Config) error {
 	return nil
 }
 
-// wire creates the registry, the executor and the other parts. first is the Runtime at the start. After a reload, most parts
-// read their settings from the current Runtime, and the registry gets its own from swap.
+// wire creates the registry, the executor and the other parts. first is the Runtime at the start. After a reload, most parts read
+// their settings from the current Runtime; the registry gets its settings from the method swap.
 func (a *App) wire(first *Runtime) {
 	a.limits = limits.Following(func() *conf.Limits { return &a.current.Load().limits }, a.state.counters)
 	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
@@ -270,8 +271,8 @@ func (a *App) viewOf(name string) view.Options {
 }
 
 // start connects to the servers in the background, except to servers that start only when they are needed. Before that, it waits
-// until a request needs a server, but not longer than delay. If the client over stdio sends its name and capabilities meanwhile,
-// which mcpx passes on to servers, start waits startAfter from then on instead. The goroutine of start ends with Close.
+// until a request needs a server, but not longer than delay. Over stdio, the client may send its name and capabilities meanwhile,
+// which mcpx passes on to servers. From then on, start waits only for startAfter. The goroutine of start ends with Close.
 func (a *App) start(delay time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -293,7 +294,8 @@ func (a *App) start(delay time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // it is from the cache on disk; the next one shows what has changed since
+		// This snapshot is from the cache on disk. So the comparison with the next one shows what has changed since the last run.
+		changes.look(a.Registry.Snapshot())
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })

@@ -96,13 +96,13 @@ func (a *App) configured(name string) bool {
 	})
 }
 
-// redial is called when the list of servers that have dialled in has changed. When it returns, mcpx uses the new list. If many servers
-// dial in at once, one rebuild is for all of them.
+// redial is called when the list of servers that have dialled in has changed. When it returns, mcpx uses the new list. If many
+// servers dial in at once, a single rebuild is enough for all of them.
 func (a *App) redial() {
 	a.undialled.Store(true)
 	a.applying.Lock()
 	defer a.applying.Unlock()
-	if a.undialled.Swap(false) { // otherwise a rebuild has begun since then
+	if a.undialled.Swap(false) { // false if a rebuild that began after Store has used the new list already
 		a.rebuild()
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/registry"
 )
 
-// Digest returns a digest of a whole config, and of how servers would start on behalf of the process o: the servers in names or, if names
-// is empty, all servers of the config. Two commands with the same digest can share one App.
+// Digest returns a digest of a whole config, and of how the servers in names would start on behalf of the process o. If names is
+// empty, all servers of the config are meant. Two commands with the same digest can share one App.
 func (o Origin) Digest(cfg *config.Config, names []string) string {
 	session := share.NewSession(o.Environ, o.Folder)
 	whole, err := json.Marshal(cfg)

@@ -23,8 +23,8 @@ type frontLogins struct {
 	mu        sync.Mutex
 	store     state.Followed // nil before the first use
 	listeners []func(authserver.Event)
-	// leaving protects left and waiting. mu cannot protect them: mu is held while the functions in listeners run, which may wait for a
-	// disk. left is called while the store is locked, so it must not wait.
+	// leaving protects left and waiting. mu is not used for them, because mu is held while the functions in listeners run, which
+	// may wait for a disk. But hasLeft must not wait, because it is called while the store is locked.
 	leaving sync.Mutex
 	left    func(*caller.Principal) // to be called when a principal's last login has ended; nil before onLeft
 	waiting []*caller.Principal     // the principals with whom to call left once it is set

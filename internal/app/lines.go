@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// recentBytes is about how many bytes of the newest log lines Lines keeps. At times it keeps up to a quarter more.
+// Lines keeps about the newest recentBytes bytes of a log. At times it keeps up to a quarter more.
 const recentBytes = 1 << 20
 
 // Lines keeps the newest lines of a log. It is an io.Writer, and safe for concurrent use. The zero value is ready.

@@ -54,8 +54,8 @@ func (b *builder) lock(cfg *config.Config) (Lock, error) {
 	return b.state.approvals.merge(lock), err
 }
 
-// ChangeLock calls change with what the lock file of a config has now, and writes the file. So what somebody else has approved meanwhile
-// stays. Several mcpx that do so at once take turns.
+// ChangeLock reads the lock file of a config, lets change change the content, and writes the file. Processes of mcpx that do this
+// at the same time take turns, so that no approval gets lost.
 func ChangeLock(cfg *config.Config, change func(Lock)) error {
 	_, err := setup.InTurn(LockPath(cfg), func() error {
 		lock, err := LoadLock(cfg)

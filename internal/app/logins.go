@@ -41,8 +41,8 @@ func LoginServer(s config.Server) logins.Server {
 // followEvery is the time between two checks whether logins have changed.
 const followEvery = time.Second
 
-// followLogins makes an unavailable server try to connect again when its login has changed, which happens if mcpx login runs in
-// another process. It returns when ctx ends.
+// followLogins makes mcpx connect again to an unavailable server when the login at that server has changed. That happens when mcpx
+// login runs in another process. followLogins returns when ctx ends.
 func (a *App) followLogins(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()

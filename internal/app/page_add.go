@@ -284,7 +284,8 @@ func (d *shownDraft) fill(entry any) error {
 		Args    []string
 		URL     string
 	}
-	_ = json.Unmarshal(shown.Entry, &of) // an entry of another client may have values of other types, which are left out
+	// The entry may come from the config of another client, and have values of other types. These are left out.
+	_ = json.Unmarshal(shown.Entry, &of)
 	d.URL = of.URL
 	if of.Command != "" {
 		words := []string{of.Command}
@@ -313,8 +314,8 @@ func refuseDraft(w http.ResponseWriter, err error) {
 	})
 }
 
-// add writes the servers that the viewer wants into the config, all or none. The config takes effect at once. Servers in the
-// snippet that cannot be added are left out.
+// add writes the servers that the viewer has chosen into the config: either all of them, or none after an error. Servers of a
+// snippet that mcpx cannot use (see draft) are left out beforehand. The config takes effect at once.
 func (p *pageWork) add(w http.ResponseWriter, r *http.Request) {
 	var in wanted
 	if !body(w, r, &in) {

@@ -266,7 +266,7 @@ func (p *pageWork) log(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"lines": lines, "next": next, "kept": p.app.lines != nil})
 }
 
-// SavedBy returns how many tokens mcpx with this config file has saved. days is the number of days that count, the last of which is today.
+// SavedBy returns how many tokens mcpx with this config file has saved in as many days as the parameter days says, up to today.
 // grouping says how the report groups the tokens: by server, tool, client or day.
 func SavedBy(file string, days int, grouping string) (*savings.Report, error) {
 	now := time.Now()

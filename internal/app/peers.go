@@ -71,9 +71,10 @@ func (a *App) answerPeers() {
 	}
 	c.AnswerHTTP(func(w http.ResponseWriter, r *http.Request) {
 		ctx := front.Forwarded(r.Context())
-		// The other replica has authenticated the client, and its word counts: while a new config comes to one replica after the
-		// other, the token may be somebody else's here. But it cannot send when the credential is revoked, nor IssuerToken, so this
-		// replica finds them itself. A client certificate is not sent on: here its principal has neither.
+		// The other replica has authenticated the client, and this replica relies on that: while a changed config reaches one
+		// replica after the other, the same token may belong to somebody else here. Two things cannot be sent between replicas:
+		// when the credential is revoked, and the func IssuerToken of the principal. So this replica looks them up itself. With a
+		// client certificate it cannot, because certificates are not sent on. Then it lacks both.
 		if proof := a.identity.Forwarded(r, caller.From(ctx), caller.Until(ctx)); proof != nil {
 			proved, end := proof.Context(ctx)
 			defer end()
@@ -112,7 +113,8 @@ func (a *App) answerPeers() {
 // Everyone sends a message about a session to all other replicas, and does not wait. It implements [front.Peers].
 func (p peers) Everyone(view, session string, message []byte) {
 	first, err := json.Marshal(about{view, session})
-	if err == nil { // if NATS cannot be reached, the message is lost, as if the client had sent it too late
+	// If NATS cannot be reached, the message is lost, as if the client had sent it too late.
+	if err == nil {
 		_ = p.Tell(kindSession, append(append(first, '\n'), message...))
 	}
 }
@@ -126,7 +128,7 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	var asked sync.WaitGroup
 	for _, id := range p.Others() {
 		asked.Go(func() {
-			// On an error, the replica has ended, or will learn of the end from the records in NATS.
+			// After an error, nothing is left to do: that replica has ended, or it will learn of the end from the records in NATS.
 			for range p.Ask(ctx, id, kindEnded, data) {
 			}
 		})
@@ -143,10 +145,10 @@ func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to s
 	return err
 }
 
-// Home returns the replica that is the home of a client program. If the program has no home, this replica becomes the home.
-// lost means that the program had another home before, which has ended, or is shutting down, together with the program's
-// sessions. If the cluster cannot be reached, Home returns the last home that this replica knows, or an error. Home implements
-// [front.Peers].
+// Home returns the replica that is the home of a client program. If the program has no home, this replica becomes the home. It also
+// becomes the home if the old home has ended or is shutting down. In that case lost is true, because the program's sessions have
+// ended with the old home. If the cluster cannot be reached, Home returns the last home that this replica knows, or an error. Home
+// implements [front.Peers].
 func (p peers) Home(ctx context.Context, program string) (home string, lost bool, err error) {
 	hash := sha256.Sum256([]byte(program))
 	key, now := "home."+hex.EncodeToString(hash[:]), time.Now()

@@ -45,8 +45,8 @@ type Source struct {
 // Reloaded says what the last reload changed. The embedded Changes have the names of the servers that were started and stopped.
 type Reloaded struct {
 	registry.Changes
-	// Changed has the names of the servers that have new settings. Keys has the changed keys outside of servers that are in
-	// effect already. Later has the ones that take effect when mcpx restarts.
+	// Changed has the names of the servers that have new settings. Keys has the changed keys outside of servers that are in effect
+	// already. Later has the changed keys that take effect when mcpx restarts.
 	Changed, Keys, Later []string
 	// Unavailable has the faults in the entries of single servers, which are therefore not served.
 	Unavailable []config.Fault
@@ -59,11 +59,11 @@ type ReloadRequest struct {
 	Done func(Reloaded, error)
 }
 
-// Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true,
-// it also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow
-// also applies the config again when a stored program changes. Without watch, it does so only if the folder of stored programs
-// existed when Follow was called, or at a request or an edit. If Follow refuses a file, it logs the reason, and mcpx keeps using
-// the old config. Follow returns when ctx ends.
+// Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true, it
+// also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow also
+// applies the config again when a stored program changes. If watch is false, it notices such a change only once it has found the
+// folder of stored programs, for which it looks at its start and at each request or edit. If Follow refuses a file, it logs the
+// reason, and mcpx keeps using the old config. Follow returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, requests <-chan ReloadRequest, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
@@ -91,7 +91,7 @@ type reloader struct {
 
 	current *config.Config // the config that was applied last
 	text    []byte         // the text of the file when current was applied
-	files   []string       // the files to which the config in the file refers, also if it was refused
+	files   []string       // the files to which the config file refers; they are set even if the config was refused
 	stored  string         // the state of the folder of stored programs, as last seen
 	seen    fingerprint    // the fingerprint of the file when it was last loaded or refused
 	beside  fingerprints   // the fingerprints of the lock file and of the files in the field files
@@ -177,8 +177,8 @@ func Beside(cfg *config.Config) string {
 	return fmt.Sprintf("%d %x\n%s", lock.size, lock.digest, storedIn(cfg))
 }
 
-// Reread applies the config of an app without [App.Follow] again, with the files beside it as they are now. The caller makes one call at
-// a time.
+// Reread applies the config of an App again, with the files beside it as they are now. It is for an App for which [App.Follow] was
+// not called. Calls must come one after the other.
 func (a *App) Reread() error { return a.reload(a.Config) }
 
 // applied records that cfg was applied, and remembers it as the current config.

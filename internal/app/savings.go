@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// savingsDir returns the folder with the savings of a config file, which all processes with this config share. It is empty if the
-// user has no folder for caches.
+// savingsDir returns the folder with the savings of a config file. All processes with this config share the folder. The result is
+// empty if the user has no folder for caches.
 func savingsDir(file string) string {
 	folder, err := os.UserCacheDir()
 	if err != nil {

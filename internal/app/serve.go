@@ -130,8 +130,8 @@ func ServeProfiles(ctx context.Context, addr string, log *slog.Logger) (stop fun
 // module is the path of the module that this package belongs to.
 const module = "mcpx"
 
-// Version returns the version of mcpx, also in another Go program that uses mcpx as a package, or 0.1.0-devel if the build has
-// none.
+// Version returns the version of mcpx. In another Go program that uses mcpx as a package, that is the version of the package. If
+// the build has no version, Version returns 0.1.0-devel.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return versionIn(info)

@@ -172,8 +172,8 @@ func (a *activity) add(r *request.Event) {
 	one.LastCall = r.Began
 }
 
-// byServer returns the counts of all servers that were called. A server counts as used when it is called, not when its counts
-// are read: otherwise, with many servers, reading would drop counts.
+// byServer returns the counts of all servers that were called. It reads them without marking them as used. Otherwise, with many
+// servers, reading would push counts out of the map, which is bounded.
 func (a *activity) byServer() map[string]counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()

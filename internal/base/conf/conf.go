@@ -28,9 +28,12 @@ type Pin uint8
 
 // These are the values of [Pin].
 const (
-	PinOff   Pin = iota
-	PinWarn      // tools that have changed since the approval, or else since mcpx last read them, are logged
-	PinBlock     // tools that are not approved as they are now are hidden
+	PinOff Pin = iota
+	// PinWarn logs changed tools: those that differ from the definition that was approved or, if no tool of the server was ever
+	// approved, from the definition that mcpx read before.
+	PinWarn
+	// PinBlock hides tools whose present definition is not approved. It also logs changed tools.
+	PinBlock
 )
 
 // Share says which sessions of one user's clients use the same process or connection of a server. Package desk/share
