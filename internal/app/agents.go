@@ -141,8 +141,8 @@ func (g *agents) health(w http.ResponseWriter, r *http.Request) {
 	writeRPC(w, http.StatusOK, "result", map[string]any{"status": "success", "connections": g.connections()})
 }
 
-// connections is the part of the answer of the method health about connected servers and clients. The JSON names come from the older system
-// that mcpx can replace (config key dial.compat). In that system, a client is called a robot.
+// connections is the part of health's answer that counts the connected servers and clients. The JSON names come from the older
+// system that mcpx can replace (config key dial.compat). In that system, a client is called a robot.
 type connections struct {
 	Servers        int                               `json:"mcp_server_connections"`
 	Robots         int                               `json:"robot_connections"`

@@ -303,8 +303,8 @@ func (a *App) start(delay time.Duration) {
 	})
 }
 
-// Close ends all sessions, then the servers. Finally it ends the reaper, which is the process that ends child processes if mcpx
-// is killed, unless the reaper came with Options.Origin.
+// Close ends all sessions, then the servers. Finally it ends the reaper, a process that ends the child processes if mcpx is killed.
+// A reaper that came with Options.Origin is not ended.
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()
@@ -315,8 +315,9 @@ func (a *App) Close() {
 	a.loops.Wait()
 	a.agents.close()
 	a.dialled.Close()
-	a.accounts.close(2 * closeWithin) // before the connection to the cluster ends, where renewed tokens are saved
-	a.state.close()                   // before the views are closed, so that other replicas forward nothing to them
+	// Renewed tokens may be saved in the cluster. So this comes before state.close, which ends the connection to the cluster.
+	a.accounts.close(2 * closeWithin)
+	a.state.close() // before the views are closed, so that other replicas forward nothing to them
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin) // after this, reloads have no effect

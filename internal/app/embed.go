@@ -85,10 +85,10 @@ func (a *App) Open() (end func(), err error) {
 // Start connects to the servers in the background. Programs that use [App.Attach] or [App.Handler] call it once.
 func (a *App) Start() { a.start(startAfter) }
 
-// Handler returns the handler with which [App.ServeHTTP] serves clients, for a program that has an HTTP server of its own. If
-// the config has no auth, the handler answers only requests that arrive at a loopback address, unless anywhere is true. stop
-// ends the open requests; the caller calls it before Close. Start must have been called. The error says which key of the config
-// a handler cannot have, such as tls, or which is missing.
+// Handler returns the handler with which [App.ServeHTTP] serves clients, for a program that has an HTTP server of its own. If the
+// config has no auth, the handler answers only requests that arrive at a loopback address, unless anywhere is true. stop ends the
+// open requests; the caller calls it before Close. Start must have been called. The error names a config key that is not possible
+// with a handler, such as tls, or a key that is missing.
 func (a *App) Handler(anywhere bool) (h http.Handler, stop func(), err error) {
 	switch cfg := a.Config; {
 	case cfg.TLS != nil:

@@ -74,10 +74,10 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched returns a message for each pattern for tools in a config that matches no tool. The key of the map is the name of
-// the server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. While the tools of a
-// server are not known yet, it says nothing about patterns that may match these tools. It checks no patterns in the entry of a
-// server without tools. For auth.rights, it checks only patterns of tools.allow and tools.deny that name a server; for the others see
+// Unmatched returns a message for each pattern for tools in a config that matches no tool. The key of the map is the name of the
+// server, or "" for patterns outside of servers. snap must have all tools, as in the registry's snapshot. As long as the tools of a
+// server are not known, Unmatched leaves out patterns that may match them. It checks no patterns in the entry of a server without
+// tools. For auth.rights, it checks only patterns of tools.allow and tools.deny that name a server; for the others see
 // UnknownInRights.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
@@ -121,7 +121,9 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		either := slices.Concat(servers, slices.Collect(maps.Keys(writtenNames(cfg))))
 		for i, r := range cfg.Auth.Rights {
 			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.allow", i), named(r.Allow, servers))...)
-			deny := slices.DeleteFunc(named(r.Deny, either), served.mayMatch) // a tool denied by the served name stays denied
+			// A pattern of tools.deny also denies tools by the name under which mcpx serves their server. So a pattern that matches
+			// such a name is left out.
+			deny := slices.DeleteFunc(named(r.Deny, either), served.mayMatch)
 			all[""] = append(all[""], inFile.unmatched(fmt.Sprintf("auth.rights[%d].tools.deny", i), deny)...)
 		}
 	}
@@ -140,7 +142,7 @@ func hideable(cfg *config.Config) []string {
 	return names
 }
 
-// filteredNames returns the names of a server's tools that filters are matched with: the names that the server gives the tools,
+// filteredNames returns the tool names of a server against which filters are matched: the names that the server gives the tools,
 // and the names from overrides. Other keys of a server are matched only with the names that the server gives.
 func filteredNames(rules *policy.Rules, s *catalog.Server) []string {
 	names := s.ToolNames()

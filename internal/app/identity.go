@@ -94,8 +94,9 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth returns the config key auth to use after a reload: the auth of the new config or, for a reason that it logs, the previous auth. If
-// auth was removed from the file, the previous auth stays in use until the next start, when Listen checks the address again.
+// auth returns the value of the config key auth to use after a reload: the one of the new config or, for a reason that it logs, the
+// previous one. If auth was removed from the file, the previous auth stays in use until the next start, when Listen checks the
+// address again.
 func (b *builder) auth(next *config.Config, previous *config.Auth) *config.Auth {
 	switch {
 	case next.Auth == nil && previous != nil:

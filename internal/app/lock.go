@@ -118,7 +118,7 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
-	told map[string][]string       // the last logged changes since the approval, by server
+	told map[string][]string       // the changes since the approval that were logged last, by server
 }
 
 // look compares a snapshot of the registry with the previous one. It must not be called concurrently.

@@ -253,7 +253,7 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 		c.all = make(map[string]countedServer)
 	}
 	n := len(added) + len(changed) + len(gone)
-	// Servers that dial in come and go under ever new names.
+	// Servers that dial in come and go under ever new names, so the counts of servers that are gone are deleted.
 	maps.DeleteFunc(c.all, func(name string, _ countedServer) bool {
 		_, there := snap.Server(name)
 		return !there

@@ -92,7 +92,7 @@ func (p *pageWork) changedTools(name string, full *catalog.Server) []string {
 	return slices.Concat(added, changed)
 }
 
-// entry responds with the entry of a server, without its secrets.
+// entry responds with a server's entry in the config, without its secrets.
 func (p *pageWork) entry(w http.ResponseWriter, r *http.Request) {
 	name, shown := r.URL.Query().Get("name"), setup.Shown{}
 	err := errNoFile

@@ -61,9 +61,9 @@ type ReloadRequest struct {
 
 // Follow applies the config file after each request from the channel requests, and after each edit over HTTP. If watch is true, it
 // also does so when the file, its lock file (mcpx lock) or a file that it refers to (${file:PATH}, envFile) changes. Follow also
-// applies the config again when a stored program changes. If watch is false, it notices such a change only once it has found the
-// folder of stored programs, for which it looks at its start and at each request or edit. If Follow refuses a file, it logs the
-// reason, and mcpx keeps using the old config. Follow returns when ctx ends.
+// applies the config again when a stored program changes. Without watch, that works only if the folder of stored programs existed
+// when Follow was called, or at a later request or edit. If Follow refuses a file, it logs the reason, and mcpx keeps using the old
+// config. Follow returns when ctx ends.
 func (a *App) Follow(ctx context.Context, from Source, requests <-chan ReloadRequest, watch bool) {
 	file := setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}
 	a.source.Store(&file)
@@ -171,7 +171,8 @@ func (r *reloader) followStored() {
 	r.applied("a changed program", r.current, r.text)
 }
 
-// Beside returns a text that changes when a file changes that mcpx reads beside the config file: its lock file, or a stored program.
+// Beside returns a text that differs after each change of a file beside the config file, which is the lock file or a stored
+// program.
 func Beside(cfg *config.Config) string {
 	lock := lookAt(LockPath(cfg), fingerprint{})
 	return fmt.Sprintf("%d %x\n%s", lock.size, lock.digest, storedIn(cfg))

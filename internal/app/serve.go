@@ -139,7 +139,7 @@ func Version() string {
 	return unversioned
 }
 
-// unversioned is the version of a build from a folder.
+// unversioned is the version of a build from a source folder, which has no version of its own.
 const unversioned = "0.1.0-devel"
 
 // versionIn returns the version of the module mcpx in the build info of a program.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// own gives a new file the owner and the group of old. Only root can always do so. If the process of another user replaces somebody
-// else's file, the new file belongs to that other user. It keeps the group of old if that user is a member of the group.
+// own gives a new file the owner and the group of old. Only root can always do so. For any other user, the new file belongs to that
+// user, even if old belonged to somebody else. It keeps the group of old if the user is a member of that group.
 func own(file *os.File, old fs.FileInfo) error {
 	is, err := file.Stat()
 	if err != nil {
@@ -33,8 +33,8 @@ func own(file *os.File, old fs.FileInfo) error {
 	return fmt.Errorf("keeping its owner: %w", cause(err))
 }
 
-// inherit gives a new file the owner and the group of its folder if this process is root, as with sudo. It returns no error: where that is
-// not possible, the file stays root's.
+// inherit gives a new file the owner and the group of its folder if this process is root, as with sudo. If that fails, the file
+// stays root's, and inherit returns no error.
 func inherit(file *os.File) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -183,8 +183,8 @@ type Server struct {
 	// Generation distinguishes servers that had the same name one after the other. A reload of the config increments it if the
 	// name then means another server.
 	Generation uint64
-	// Key names the server's files in the cache. If it is empty, neither its catalogue nor the shapes of its results are stored
-	// on disk.
+	// Key names the server's files in the cache. If Key is empty, neither the catalogue of the server nor the shapes of its results
+	// are stored on disk.
 	Key string
 	// Tools are in the server's order.
 	Tools []Tool
@@ -198,7 +198,7 @@ type Server struct {
 	index map[string]int
 }
 
-// Restrictions say what a caller may not use of a server. In the registry's snapshot, which belongs to no caller, they
+// Restrictions say what a caller may not use of a server. In the registry's snapshot, which belongs to no caller, all Restrictions
 // are zero.
 type Restrictions struct {
 	// Hidden explains, for users and models, why the caller sees none of the server's tools. It is empty if the caller

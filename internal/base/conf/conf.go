@@ -255,8 +255,8 @@ type TLS struct {
 	// ClientCA is the file with the certificates of the authorities that sign the certificates of clients. If it is
 	// empty, clients need no certificate.
 	ClientCA string
-	// Identity means that a client's certificate is a credential, and that another credential may replace it. Without Identity,
-	// but with ClientCA, every client needs a certificate in addition to its other credentials.
+	// Identity means that a client's certificate is a credential like a token: a client that has another credential needs no
+	// certificate. Without Identity, but with ClientCA, every client needs a certificate in addition to its other credentials.
 	Identity bool
 }
 

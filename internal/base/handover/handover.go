@@ -94,8 +94,8 @@ type Stream struct {
 	closed              bool         // guarded by using
 }
 
-// Open makes a stream of f, and takes over f, unless it returns an error. If write is true, the stream is for writing,
-// otherwise for reading.
+// Open returns a stream that reads from f or, if write is true, writes to f. From then on, the stream owns f, and its Close closes
+// f. If Open returns an error, f still belongs to the caller.
 func Open(f *os.File, write bool) (*Stream, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -148,9 +148,9 @@ func (p *Pool) enter(ctx context.Context, owner string) error {
 	return err
 }
 
-// acquire returns an idle helper whose last job was of the same owner, or else a new helper: an owner whose jobs get
-// their helpers killed must not use up the helpers that other owners have started. If no further helper is
-// allowed, acquire returns the helper that was idle for the longest time.
+// acquire returns an idle helper whose last job was of the same owner. If there is none, it starts a new helper, even if helpers of
+// other owners are idle. For if the jobs of this owner get their helpers killed, that must not cost the others their helpers. Only
+// if no further helper is allowed does acquire return one of these: the helper that was idle for the longest time.
 func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	p.mu.Lock()
 	for len(p.idle) > 0 {

@@ -20,10 +20,10 @@ const (
 	// mcpx needs the same memory with 200 as with 400.
 	usualPercent = 400
 	minPercent   = 100
-	// garbage is how many bytes the heap may grow before the next collection, as long as that allows a GOGC from minPercent to
-	// usualPercent. If the live heap is larger than garbage, GOGC is minPercent. With 12 MiB instead of 64 MiB, mcpx needs 22 to 27
-	// MB less resident memory if results have 1 MB. If results are small, the calls per second and the CPU time did not change
-	// measurably. With 4 MiB, both would be worse.
+	// garbage is how many bytes the heap may grow before the next collection. tuner sets GOGC accordingly, but within the bounds
+	// minPercent and usualPercent. So GOGC is minPercent if the live heap is larger than garbage. With 12 MiB instead of 64 MiB,
+	// mcpx needs 22 to 27 MB less resident memory if results have 1 MB. If results are small, the calls per second and the CPU time
+	// did not change measurably. With 4 MiB, both would be worse.
 	garbage = 12 << 20
 )
 

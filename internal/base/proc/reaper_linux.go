@@ -36,8 +36,8 @@ func DropFilePages() {
 			}
 			continue
 		}
-		// Read-only memory that was written before (relocated addresses) differs from the file. It is listed as
-		// anonymous.
+		// Read-only memory that was written to at the start (relocated addresses) differs from the file, so it must stay. The
+		// kernel lists it as anonymous.
 		if f[0] == "Anonymous:" && f[1] == "0" && to > from {
 			unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
 		}
@@ -56,7 +56,8 @@ func killFound(groups map[int]bool, token string) bool {
 	return len(found) > 0
 }
 
-// adoptsOrphans reports whether orphaned processes become children of this process, because it is process 1 or a subreaper.
+// adoptsOrphans reports whether orphaned processes become children of this process. They do if this process is process 1 or a
+// subreaper.
 func adoptsOrphans() bool {
 	var subreaper int32
 	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)

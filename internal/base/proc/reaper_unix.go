@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// writePatience bounds a write to the reaper. Its pipe holds thousands of lines, so a write takes this long only if the
-	// reaper is stopped. Reaper then replaces it.
+	// writePatience bounds a write to the pipe of the reaper process. The pipe holds thousands of lines, so a write takes that long
+	// only if the reaper process was stopped. Then Reaper replaces the process.
 	writePatience = time.Second
 	// closePatience is how long a reaper may take to end after its pipe was closed. It usually takes milliseconds.
 	closePatience = 2 * time.Second
@@ -107,7 +107,8 @@ func (r *Reaper) ready() error {
 	return r.spawn()
 }
 
-// add puts a group on the list of the reaper process. If the write to that process fails, add replaces it once.
+// add puts a group on the list of the reaper process. If the write to that process fails, add starts another one, which gets the
+// whole list.
 func (r *Reaper) add(id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +139,8 @@ func (r *Reaper) forget(id int) {
 	}
 }
 
-// reaped deletes the group of a child that has been reaped from the map groups. It is called after forget, as the id of
-// the group may now be reused.
+// reaped deletes a group from the map groups, once its child has been reaped: from then on, the kernel may give the id of the group
+// to another one. The caller has called forget before.
 func (r *Reaper) reaped(id int) {
 	if r == nil {
 		return

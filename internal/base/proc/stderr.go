@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// tailBytes is used if Spec.StderrBytes is 0.
+	// tailBytes is how many bytes of the end of stderr are kept if Spec.StderrBytes is 0.
 	tailBytes = 64 << 10
 	// lineBytes is the longest line, in bytes, that OnStderr gets in one piece.
 	lineBytes = 8 << 10

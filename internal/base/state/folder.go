@@ -55,8 +55,8 @@ type saved struct {
 
 func (s *saved) over(now time.Time) bool { return now.UnixMilli() >= s.Until }
 
-// The file of a value is called KEY.json. Some file systems ignore case, so callers choose keys that do not differ in case only.
-// The file lock is locked during a change.
+// The file of a value is called KEY.json. Some file systems ignore case, so callers choose keys that do not differ in case only. A
+// change locks the file named lock in the same folder.
 const (
 	recordSuffix = ".json"
 	recordLock   = "lock"
@@ -170,7 +170,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 			f.keep(next)
 			return ErrAway
 		}
-		err = f.write(&next) // the old file has made room
+		err = f.write(&next) // tries again, since removing the old file has made room on the disk
 	}
 	if err != nil {
 		f.log.Error("a login cannot be saved: after a restart its user has to log in again", "file", f.path(key), "error", err)
@@ -195,7 +195,8 @@ func (f *Folder) keep(next saved) {
 	}
 }
 
-// makeRoom removes expired values and, if there is still no room, the value that expires first. The caller holds both locks.
+// makeRoom removes expired values and, if there is still no room, the value that expires first. The caller holds the locks changing
+// and mu.
 func (f *Folder) makeRoom() {
 	now, first := time.Now(), ""
 	for key, one := range f.byKey {

@@ -14,7 +14,8 @@ type once struct {
 	prefix  string
 }
 
-// used is the record of one name. All records have the same length, so that [NewRecords] removes first the one that expires first.
+// used is the record of one used name. All these records have the same length. So if the Records of [NewRecords] have no room left,
+// they first remove the record that expires first.
 type used struct {
 	Until int64 `json:"until"` // Unix time in seconds
 }
@@ -40,7 +41,7 @@ func (o *once) Redeem(ctx context.Context, name string, until time.Time) (fresh 
 		return value, time.Unix(one.Until+1, 0), err
 	})
 	if err != nil {
-		return false, ErrAway // errors of all kinds: the name may be used up or not
+		return false, ErrAway // whatever the error is, it is not known whether the name was used up
 	}
 	return fresh, nil
 }

@@ -132,7 +132,7 @@ func (s *sealed[S]) Open(ctx context.Context, record *S, until time.Time) (id st
 
 func (s *sealed[S]) key(text string) string { return s.purpose + "." + text }
 
-// sealedKey returns the key in Records of a session whose id contains raw. It is made from the nonce.
+// sealedKey returns the key in Records of a session whose id contains raw. The key is made from the nonce in raw.
 func (s *sealed[S]) sealedKey(raw []byte) string {
 	return s.key(base64.RawURLEncoding.EncodeToString(raw[1 : 1+nonceSize]))
 }

@@ -1,7 +1,7 @@
 // Package state keeps the state of clients behind four interfaces: Sessions, Results, Once (things that can be used only once) and
 // Counters. A fifth, Records, is the store behind Sessions. Also here is Secret, from which keys are derived. Several processes can
 // serve the same clients if each has the same secret, and implementations of the interfaces that use a common store. No other
-// package needs to know.
+// package needs to change for that.
 //
 // What callers give to these interfaces is data: it can be encoded as JSON, and a decoded copy can be used like the original.
 //

@@ -159,7 +159,7 @@ func AppendQuoted(out []byte, text string) []byte {
 	return append(out, '"')
 }
 
-// runes returns how many bytes at the start of text are non-ASCII characters that need no escape.
+// runes returns the number of bytes at the start of text that belong to non-ASCII characters without need of an escape.
 func runes(text string) int {
 	n := 0
 	for n < len(text) && text[n] >= utf8.RuneSelf {
