@@ -53,9 +53,9 @@ func (a *App) endAccountsOf(principal, reason string) {
 	}
 }
 
-// accountEnded returns a function that must be called when a login at a server has ended. The function ends the sessions that use the
-// login. If its parameter local is true, this process has ended the login; only then the function also logs the end, and records it with
-// the reason.
+// accountEnded returns a function that must be called when a login at a server has ended. The function ends the sessions that use
+// the login. Its parameter local is true if this process has ended the login. In that case it also logs the end, and records the
+// end with the reason in the audit trail.
 func (a *App) accountEnded(reason string) func(one *logins.Account, local bool) {
 	return func(one *logins.Account, local bool) {
 		if local {

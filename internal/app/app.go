@@ -60,8 +60,8 @@ type Options struct {
 	Only []string
 	// Lines keeps the log that the page shows; nil means that the page shows no log.
 	Lines *Lines
-	// Trace receives the messages of clients and servers without secrets, one per line; long ones are cut. Servers in this
-	// process are left out. nil means no trace.
+	// Trace receives the messages of clients and servers without secrets, one per line; long messages are cut. Messages of servers
+	// in this process are left out. nil means no trace.
 	Trace io.Writer
 	// Locals are servers that run in this process, in addition to the servers of the config.
 	Locals []Local

@@ -59,7 +59,8 @@ func Offered(cfg *config.Config, servers []string) (*config.Config, string) {
 	return &offered, config.ViewServer + servers[0]
 }
 
-// offered is the name and version with which a server introduces itself. If it gives no name, Name is its name in the config.
+// offered is the name and version with which a server introduces itself. If the server gives no name, Name is the server's name in
+// the config.
 type offered struct{ Name, Version string }
 
 // awaitServers waits until each server has answered or failed, but not longer than serversWithin allows, and tells the user the

@@ -67,7 +67,8 @@ func serveRelay(ctx context.Context, r *registry.Registry, name string, limit in
 	for {
 		data, err := in.Read()
 		if err != nil {
-			return err // the stream has ended, or a message is over the limit, which the other replica should have too
+			// The stream has ended, or a message is too large. The other replica should have the same limit.
+			return err
 		}
 		one.take(ctx, data)
 	}

@@ -94,9 +94,10 @@ func (b *builder) identities(cfg *config.Config, server *authServer) *identity.O
 	return o
 }
 
-// auth returns the value of the config key auth to use after a reload: the one of the new config or, for a reason that it logs, the
-// previous one. If auth was removed from the file, the previous auth stays in use until the next start, when Listen checks the
-// address again.
+// auth returns the value of the config key auth that applies after a reload. In two cases that is the previous value, and auth logs
+// the reason. If auth was removed from the file, the previous value stays in use until the next start, when Listen checks the
+// address again. If other machines can reach the address, the new value is not used if it has issuers but no resource (see
+// nameless).
 func (b *builder) auth(next *config.Config, previous *config.Auth) *config.Auth {
 	switch {
 	case next.Auth == nil && previous != nil:

@@ -117,12 +117,12 @@ const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait
 	bodies        = 4       // how many messages of max_message_bytes may be sent at once
-	// leastAnswers is how many bytes of large answers may always wait until clients have read them. Without it, a small
-	// max_message_bytes would make a few calls at once lose their answers.
+	// leastAnswers is how many bytes of large answers may always wait until clients have read them. Without this minimum, and with
+	// a small max_message_bytes, the answers to a few calls at the same time would get lost.
 	leastAnswers = 64 << 20
 )
 
-// limitsOf returns the limits of a config, together with the limits above.
+// limitsOf returns the limits of a config, completed by the limits above, which the config cannot set.
 func limitsOf(cfg *config.Config) conf.Limits {
 	options := cfg.Limits
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes

@@ -187,7 +187,8 @@ func (s *pageServer) describe(a *App, entry *config.Server) {
 	}
 }
 
-// inSessions adds the state of a server in the daemon's sessions and commands: if it runs in one, the page shows it as running.
+// inSessions adds the state of a server in the daemon's sessions and commands. The page shows a server as running if it runs in any
+// of them.
 func (p *pageWork) inSessions(s *pageServer) {
 	for _, a := range p.others() {
 		status, ok := a.Registry.Status(s.Name)

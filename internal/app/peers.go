@@ -136,8 +136,8 @@ func (p peers) Ended(ctx context.Context, view, session string) {
 	asked.Wait()
 }
 
-// Forward sends a request to another replica and writes the response to w. The error wraps [front.ErrUntaken] if that replica has not
-// taken the request. Forward implements [front.Peers].
+// Forward sends a request to another replica and writes the response to w. The error wraps [front.ErrUntaken] if that replica has
+// not taken the request. Forward implements [front.Peers].
 func (p peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
 	err := p.Cluster.Forward(w, r, body, to)
 	if errors.Is(err, cluster.ErrUntaken) {

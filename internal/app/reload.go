@@ -302,8 +302,8 @@ func (a *App) reload(to *config.Config) error {
 	return nil
 }
 
-// Restart restarts a server with its present settings. Its open calls may continue for a moment. Restart returns false if there
-// is no such server, or if it is disabled or has a fault.
+// Restart restarts a server with its present settings. Open calls of the server may continue as long as the config key
+// shutdown_grace allows. Restart returns false if there is no such server, or if it is disabled or has a fault.
 func (a *App) Restart(name string) bool {
 	a.applying.Lock()
 	defer a.applying.Unlock()

@@ -38,10 +38,10 @@ type readyState struct {
 // takes long to install would keep all replicas from being ready.
 const readyWithin = 2 * time.Minute
 
-// ready returns the answers to /readyz, a short one and one with the numbers of servers and tools. The process is ready once mcpx has
-// tried to connect to every server, or after readyWithin. A server that is down, or goes down later, does not make the process unready,
-// because it would make all replicas unready at once. If the config requires the audit trail and it cannot be written, the process is
-// not ready.
+// ready returns the answers to /readyz, a short one and one with the numbers of servers and tools. The process is ready once mcpx
+// has tried to connect to every server, or after readyWithin. A server that is down, or goes down later, does not make the process
+// unready: otherwise one server would make all replicas unready at once. If the config requires the audit trail and the trail
+// cannot be written, the process is not ready.
 func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
 	counts := make(map[catalog.State]int)

@@ -130,7 +130,7 @@ func replace(path string, data []byte, mode fs.FileMode, give func(*os.File) err
 	return nil
 }
 
-// cause returns an error without the name of the temporary file in it, which the user does not know.
+// cause returns an error without its path: that would be the path of the temporary file, which the user does not know.
 func cause(err error) error {
 	var pathErr *fs.PathError
 	var linkErr *os.LinkError

@@ -21,9 +21,9 @@ const appScheme = "ui://"
 // names is an index of the resources and templates that the servers of a snapshot list. It finds the server that a URI belongs to.
 type names struct {
 	// resources and templates map a resource URI or a URI template to the servers that list it, as indexes in Snapshot.Servers.
-	// URIs that contain the name of a server (see naming) are left out. If only one server lists a template, and another server
-	// lists a resource that matches it, -1 is added to the template's servers. Then clients see the template with the server's name
-	// (see [Snapshot.URI]).
+	// URIs that contain the name of a server (see naming) are left out. A template that only one server lists may match a resource
+	// of another server. Then -1 is added to the servers of the template, so that clients see it with the server's name (see
+	// [Snapshot.URI]).
 	resources, templates map[string][]int
 	patterns             []pattern
 	able                 []int // indexes of the servers that have resources
@@ -298,8 +298,8 @@ func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, o
 	return server, own, server != nil && own != ""
 }
 
-// Unqualified removes the name of a server and a separator from the beginning of a tool's name. ok is false if the
-// name does not begin with them.
+// Unqualified removes the name of a server and a separator (two underscores, a dot, a colon or a slash) from the beginning of a
+// tool's name. ok is false if the name does not begin with them, or if nothing follows.
 func Unqualified(name, server string) (tool string, ok bool) {
 	rest, ok := strings.CutPrefix(name, server)
 	if !ok || server == "" {

@@ -22,8 +22,8 @@ const (
 	ConfirmAll
 )
 
-// Pin says what happens to tools whose definition the user has not approved, with mcpx lock or on the page. Package policy
-// implements it.
+// Pin says what happens to tools whose present definition the user has not approved. Users approve definitions with mcpx lock or on
+// the status page. Package policy implements it.
 type Pin uint8
 
 // These are the values of [Pin].
@@ -63,7 +63,8 @@ type Right struct {
 	ReadOnly bool
 	// Views are globs of values of the config key view. In other views the rule gives nothing. nil means all views.
 	Views []string
-	// Confirm applies to the tools that the rule gives. The Confirm of their server applies too.
+	// Confirm applies to the tools that the rule gives. The Confirm of their server applies too, so a call must be confirmed if
+	// either of them says so.
 	Confirm Confirm
 	// Admin gives access to /status, /metrics, the page at / and /api/servers.
 	Admin bool

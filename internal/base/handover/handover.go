@@ -77,9 +77,9 @@ func Receive(conn *net.UnixConn, n int) ([]*os.File, error) {
 	return files, nil
 }
 
-// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return, but
-// there are two exceptions: for a Write to a terminal that takes no output, and for a Read whose input another process has taken,
-// Close itself waits. The owner must call Close.
+// Stream reads from or writes to a file that other processes may have open too. Close makes a waiting Read or Write return. In two
+// cases it cannot, and waits itself: for a Write to a terminal that takes no output, and for a Read whose input another process has
+// taken first. The owner must call Close.
 type Stream struct {
 	// reopened is set, on Linux only, if the file is a pipe and could be opened once more. O_NONBLOCK can be set on reopened
 	// without effect on other processes, so Go's poller can wait for it. Otherwise reopened is nil.

@@ -40,8 +40,8 @@ var (
 	ErrClosed = errors.New("the pool of helpers is closed")
 )
 
-// Limits bound the helpers of a pool. All fields must be set, except Queue, and Requests if Do is always called without a
-// Reply.
+// Limits bound the helpers of a pool. Queue may be zero, and so may Requests if Do is always called without a Reply. All other
+// fields must be set.
 type Limits struct {
 	// Time bounds the time of a job. It includes sending the job and the answer, and the parent's work on requests,
 	// but not the start of a helper.
@@ -128,7 +128,8 @@ func (p *Pool) Do(ctx context.Context, owner string, reply Reply, job ...[]byte)
 	return answer, nil
 }
 
-// enter waits until the pool may execute one more job.
+// enter waits until the pool may execute one more job. After a nil error the caller must call p.slots.Leave. In a closed pool the
+// error is ErrClosed.
 func (p *Pool) enter(ctx context.Context, owner string) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

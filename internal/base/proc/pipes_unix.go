@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exhausted reports whether a Read would return io.EOF: no process can write to the pipe any more, and everything was read, or
-// the pipe is closed here. In this case supervise need not wait for a reader.
+// exhausted reports whether a Read would return io.EOF at once. It would if everything was read and no process can write to the
+// pipe any more, or if this process has closed the pipe. Then supervise need not wait for a reader.
 func (o *output) exhausted() bool {
 	conn, err := o.f.SyscallConn()
 	if err != nil {

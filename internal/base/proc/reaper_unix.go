@@ -67,8 +67,8 @@ func (r *Reaper) mark() string {
 	return r.token + "." + strconv.FormatUint(r.seq.Add(1), 10) + "."
 }
 
-// launch starts the reaper process if it does not run, calls start, which forks a child, and puts the child's group on
-// the list of the reaper process.
+// launch starts the reaper process if it does not run. Then it calls start, which forks a child, and puts the child's group on the
+// list of the reaper process.
 func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) {
 	if r == nil {
 		return start()

@@ -88,9 +88,9 @@ func note(groups map[int]bool, line []byte) {
 	}
 }
 
-// reapAll kills the groups and, on Linux, what killFound finds, until two searches in a row find no process, but at most
-// reapRounds times. The second search is for processes that were forked during the first, or that were between exec and the
-// setup of their environment.
+// reapAll kills the groups and, on Linux, the processes that killFound finds. It repeats this until two searches in a row have
+// found no process, but at most reapRounds times. One search is not enough, because it misses processes that were forked during the
+// search, or that were between exec and the setup of their environment.
 func reapAll(groups map[int]bool, token string) {
 	clean := 0
 	for round := 0; round < reapRounds && clean < 2; round++ {

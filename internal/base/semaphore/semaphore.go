@@ -59,9 +59,8 @@ type Queue struct {
 // New returns a semaphore that lets this many calls be open (0 means no limit), with a queue.
 func New(limit int, queue Queue) *Semaphore { return &Semaphore{limit: limit, bounds: queue} }
 
-// Shared is like New, but calls of one principal may use only half of the limit, so that other principals need not
-// wait for these calls to end. Calls without a principal may use the whole limit: where they occur, there are no
-// principals.
+// Shared is like New, but calls of one principal may use only half of the limit, so that other principals need not wait for these
+// calls to end. Calls without a principal may use the whole limit: where such calls occur, no call has a principal.
 func Shared(limit int, queue Queue) *Semaphore {
 	return &Semaphore{limit: limit, share: max(1, limit/2), bounds: queue}
 }

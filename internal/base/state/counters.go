@@ -67,8 +67,8 @@ type counter struct {
 // says. They never keep more than about twice as many.
 func NewCounters(size int) Counters { return &counters{size: size} }
 
-// find returns the bucket of a draw. If the draw has another Flow than the draw before, the bucket is full again, unless the draw
-// is Remote. The caller holds the lock while it uses the bucket.
+// find returns the bucket of a draw. If the bucket was last used with another Flow, it is full again. But for a Remote draw, the
+// bucket keeps its Flow and its tokens. The caller holds the lock while it uses the bucket.
 func (c *counters) find(d *Draw) *Bucket {
 	one := c.of(d.What).Get(d.Whose)
 	if one.flow != d.Flow {

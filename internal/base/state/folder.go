@@ -179,7 +179,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	return nil
 }
 
-// keep stores a value in memory, and calls the watchers. The caller holds changing.
+// keep stores a value in memory, and calls the watchers. The caller holds the lock changing.
 func (f *Folder) keep(next saved) {
 	f.mu.Lock()
 	if _, known := f.byKey[next.Key]; !known && len(f.byKey) >= f.limit {

@@ -34,7 +34,7 @@ func NewResults[R any](limit int, age time.Duration) Results[R] {
 	return &results[R]{limit: limit, age: age, byHandle: make(map[string]*kept[R]), byOwner: make(map[string]int)}
 }
 
-// Keep keeps a result under a random handle.
+// Keep keeps a result under a random handle. If all results together are then too large, it removes some.
 func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	if size > s.limit {
 		return ""
@@ -52,7 +52,7 @@ func (s *results[R]) Keep(owner string, r *R, size int) (handle string) {
 	return handle
 }
 
-// Get returns a result if it belongs to the owner and is not too old.
+// Get returns a result. The error is ErrUnknown if the result is too old or belongs to another owner.
 func (s *results[R]) Get(_ context.Context, handle, owner string) (*R, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ type Live struct {
 // NewLive returns a block that is written to w, whose screen is s.
 func NewLive(w io.Writer, s Screen) *Live { return &Live{w: w, s: s} }
 
-// Room returns how many lines the block may have: fewer than the screen has rows, as a line that scrolled off the screen cannot
-// be updated, but at least 3.
+// Room returns how many lines the block may have: one less than the rows of the screen, but at least 3. With more lines, the first
+// ones would scroll off the screen and could not be updated any more.
 func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 
 // Draw replaces the lines of the block. It cuts lines that are wider than the screen, and leaves out the lines that exceed

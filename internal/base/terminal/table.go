@@ -17,9 +17,9 @@ type Row struct {
 	Notes []string // printed below the row
 }
 
-// Table arranges rows in columns. The first row has the headings. firstNumber is the index of the first column with numbers:
-// this column and those after it are aligned to the right. If the table is wider than a terminal, the names in the first column
-// are cut, at most to minName columns. If it is too wide even then, they stay whole, and the lines wrap.
+// Table arranges rows in columns. The first row has the headings. firstNumber is the index of the first column with numbers: this
+// column and those after it are aligned to the right. If the table is wider than the terminal, the names in the first column are
+// cut, but not to less than minName columns. If the table would still be too wide then, the names stay whole, and the lines wrap.
 func (s Screen) Table(firstNumber int, rows []Row) string {
 	widths := make([]int, len(rows[0].Cells))
 	for _, row := range rows {

@@ -302,10 +302,9 @@ func (w *Writer) Write(messages ...[]byte) error {
 	return w.flush()
 }
 
-// TryWrite writes as much of the messages as the underlying writer accepts without blocking. The underlying writer
-// needs a method TryWrite(p []byte) (n int); without it TryWrite writes nothing. It reports whether everything was
-// written. If not, the next Write first writes the rest, so the messages must not be changed until then, and TryWrite
-// must not be called again before that Write.
+// TryWrite writes as much of the messages as the underlying writer accepts without blocking. The underlying writer needs a method
+// TryWrite(p []byte) (n int); without that method nothing is written. The result is true if everything was written. Otherwise the
+// next Write first writes the rest. Until then the messages must not be changed, and TryWrite must not be called again.
 func (w *Writer) TryWrite(messages ...[]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
