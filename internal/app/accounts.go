@@ -24,8 +24,8 @@ func (a *App) followLastLogins() {
 	})
 }
 
-// endDeleted ends the logins at servers of each principal that has a token in the config of the previous Runtime, but none in the config of
-// the next one.
+// endDeleted compares the config of the previous Runtime with that of the next one. If the last token of a principal was removed
+// from the config, it ends the principal's logins at servers.
 func (a *App) endDeleted(previous, next *Runtime) {
 	if previous.config.Auth == nil {
 		return
@@ -66,9 +66,10 @@ func (a *App) accountEnded(reason string) func(one *logins.Account, local bool) 
 	}
 }
 
-// ofPrincipal returns a function that reports whether a login at a server belongs to a principal of this config. The ID of the principal is
-// not enough: another config of this user may have a principal with the same ID. So the login must also be at a server of this config or,
-// if the server has left the config, must have been made at the public URL of this mcpx. path is the path of the endpoint.
+// ofPrincipal returns a function that reports whether a login at a server belongs to a principal of this config. The ID of the
+// principal is not enough: another config of this user may have a principal with the same ID. So the login must also be at a server
+// of this config. If the server has left the config, the login must have been made at the public URL of this mcpx instead. path is
+// the path of the endpoint.
 func ofPrincipal(cfg *config.Config, path, principal string) func(*logins.Account) bool {
 	return func(one *logins.Account) bool {
 		here := cfg.Auth != nil && one.Redirect == publicBase(cfg, path)+connect.CallbackPath

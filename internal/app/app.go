@@ -58,7 +58,7 @@ type Options struct {
 	// servers are needed. For the profiles Once and Look, all servers are also needed if Only contains "" or mcpx. For the
 	// profile Stdio, if the view shows only some servers, these are needed, whatever Only says.
 	Only []string
-	// Lines keeps the log that the page shows; nil means that the page shows no log.
+	// Lines keeps the log that the status page shows; nil means that the status page shows no log.
 	Lines *Lines
 	// Trace receives the messages of clients and servers without secrets, one per line; long messages are cut. Messages of servers
 	// in this process are left out. nil means no trace.
@@ -85,8 +85,9 @@ type dialling struct {
 	agents *agents
 }
 
-// Origin describes another process on whose behalf an App starts servers: the daemon does this for its sessions and commands.
-// The servers start as if that process had started them. The zero Origin means this process.
+// Origin describes another process on whose behalf an App starts servers. The daemon, which serves the sessions and commands of
+// other processes, makes an App with an Origin for each of them. The servers start as if the other process had started them. The
+// zero Origin means this process.
 type Origin struct {
 	Folder  string
 	Environ []string
@@ -96,9 +97,9 @@ type Origin struct {
 	Reaper *proc.Reaper
 	// Pool has the servers that sessions of the daemon share; nil means that the App shares no servers.
 	Pool *registry.Pool
-	// History has what the page shows about the calls of the App; nil means that the App makes a CallHistory of its own. Sessions
-	// returns the Apps of the page and of all sessions and commands in this process: the page shows the servers of all of them.
-	// Sessions is nil except for the App of the page in the daemon.
+	// History has what the status page shows about the calls of the App; nil means that the App makes a CallHistory of its own.
+	// Sessions returns the Apps of the page and of all sessions and commands in this process: the page shows the servers of all of
+	// them. Sessions is nil except for the App of the page in the daemon.
 	History  *CallHistory
 	Sessions func() []*App
 }
@@ -119,7 +120,7 @@ type App struct {
 	dialling
 	reloading
 	history *CallHistory
-	lines   *Lines // the log that the page shows; nil if it shows none
+	lines   *Lines // the log that the status page shows; nil if it shows none
 	observers
 	pageEnds []context.CancelFunc // one for each page; each ends what viewers of the page have begun, such as logins
 	limits   *limits.Limits
@@ -156,8 +157,8 @@ func filterMemory(total int64) int64 {
 	return min(max(total/8, 64<<20), 256<<20)
 }
 
-// OwnMemory returns the soft memory limit for this process alone, in bytes; 0 means no limit. It is the limit for mcpx as a
-// whole minus the limit for one helper process that runs filters, but at least half of the limit for mcpx as a whole. Only one
+// OwnMemory returns the soft memory limit for this process alone, in bytes; 0 means no limit. It is the limit for mcpx as a whole
+// without the limit for one helper process that runs filters. But it is at least half of the limit for mcpx as a whole. Only one
 // helper counts, because a second one runs only while two principals use filters at the same time.
 func OwnMemory(cfg *config.Config) int64 {
 	all := memoryOf(cfg)

@@ -25,8 +25,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// accounts has the logins of principals at servers (oauth.per), and the pages on which principals log in. It is safe for concurrent
-// use.
+// accounts has the logins of principals at servers (config key oauth.per), and the pages on which principals log in. It is safe for
+// concurrent use.
 type accounts struct {
 	mu     sync.Mutex
 	logins *logins.Logins // nil before the first use
@@ -231,8 +231,8 @@ func (a *App) viewerOf(r *http.Request) *caller.Principal {
 // appAccounts implements [connect.Accounts], through which the pages for logging in use the servers of the current config.
 type appAccounts App
 
-// server returns a server of the current config in the form that package logins needs. ok is false if there is no such server,
-// if it is disabled or has a fault, or if principals do not log in to it with accounts of their own.
+// server returns a server of the current config in the form that package logins needs. ok is false if principals cannot log in to
+// the server with accounts of their own: there is no such server, it is disabled, it has a fault, or it needs no such logins.
 func (a *appAccounts) server(name, principal string) (s logins.Server, ok bool) {
 	for _, one := range a.current.Load().config.Servers {
 		if one.Name == name && one.Enabled && one.Fault == "" && perPrincipal(&one) {

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// frontLogins has the store of the logins through auth.front, and the functions to call when such a login begins or ends. It is
-// safe for concurrent use.
+// frontLogins has the store of the logins at the authorization server of mcpx (config key auth.front), and the functions to call
+// when such a login begins or ends. It is safe for concurrent use.
 type frontLogins struct {
 	mu        sync.Mutex
 	store     state.Followed // nil before the first use

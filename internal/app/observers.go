@@ -56,7 +56,7 @@ func (a *App) observe() {
 	a.journal.Observe(all...)
 }
 
-// CallHistory is what the page shows about the calls of one App, or of all Apps of a process.
+// CallHistory is what the status page shows about the calls of one App, or of all Apps of a process.
 type CallHistory struct {
 	hour     page.Hour
 	calls    page.Calls

@@ -263,8 +263,8 @@ func (c *counted) changed(snap *catalog.Snapshot, s *catalog.Server) int {
 	return n
 }
 
-// show answers a request with the status code status and the state of the server called name, or with an error if there is no
-// such server.
+// show answers a request with the state of the server called name; status is the status code. If there is no such server, it
+// answers with an error.
 func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 	all := p.servers()
 	if at := slices.IndexFunc(all, func(s pageServer) bool { return s.Name == name }); at >= 0 {

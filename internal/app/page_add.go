@@ -420,8 +420,8 @@ func (p *pageWork) find(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"registry": registry.URL, "more": more, "servers": out})
 }
 
-// published responds with the ways in which mcpx can use a server of the registry, such as running its npm package or connecting to its
-// URL, and with the values that each way needs.
+// published responds with the ways in which mcpx can use a server of the registry, such as running its npm package or connecting to
+// its URL. For each way it lists the values that the viewer must enter.
 func (p *pageWork) published(w http.ResponseWriter, r *http.Request) {
 	s, err := p.registry().Latest(r.Context(), r.URL.Query().Get("name"))
 	if errors.Is(err, published.ErrNoServer) {

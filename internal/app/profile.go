@@ -18,10 +18,10 @@ type Profile struct {
 	// oneClient means that mcpx serves one client over stdio. So only the servers in this client's view are needed, and servers cannot
 	// get credentials from HTTP headers of clients.
 	oneClient bool
-	// manyClients means that mcpx can serve many clients, with older and newer versions of MCP, and that they share mcpx's sessions
-	// with servers.
+	// manyClients means that mcpx can serve many clients, which share mcpx's sessions with servers. The clients may use older and
+	// newer versions of MCP.
 	manyClients bool
-	// byUser means that mcpx makes one request for the user of a command, who sees the whole result and need not confirm a
+	// byUser means that mcpx makes one request for the user of a command. The user sees the whole result, and need not confirm a
 	// call.
 	byUser bool
 	// fromDisk means that servers start only when they are needed, as with "start": "lazy". mcpx reads the tools of servers

@@ -171,8 +171,8 @@ func (r *reloader) followStored() {
 	r.applied("a changed program", r.current, r.text)
 }
 
-// Beside returns a text that differs after each change of a file beside the config file, which is the lock file or a stored
-// program.
+// Beside returns a text that differs after each change of the files that mcpx reads beside the config file: the lock file and the
+// stored programs.
 func Beside(cfg *config.Config) string {
 	lock := lookAt(LockPath(cfg), fingerprint{})
 	return fmt.Sprintf("%d %x\n%s", lock.size, lock.digest, storedIn(cfg))

@@ -18,9 +18,9 @@ import (
 	"mcpx/internal/hosted/httpd"
 )
 
-// serversAPI serves /api/servers. With it, programs can list the servers, and change the config file like the commands mcpx
-// add, remove, enable and disable. Changes take effect immediately. Whoever may add a server can run any program as the user of
-// mcpx.
+// serversAPI serves /api/servers. With it, programs can list the servers and change the config file, in the same ways as the
+// commands mcpx add, remove, enable and disable. Changes take effect immediately. Whoever may add a server can run any program as
+// the user of mcpx.
 type serversAPI struct {
 	app *App
 	mux *http.ServeMux

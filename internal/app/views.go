@@ -101,8 +101,8 @@ func (a *App) hasView(cfg *config.Config, name string) bool {
 		server != name && (a.dialled.State(server) != "" || slices.ContainsFunc(a.locals, func(l Local) bool { return l.Name == server }))
 }
 
-// drain ends each open view that is no longer in the current config, and each view whose field native is wrong for the current
-// config. It ends their sessions too. It never ends the view at http_path itself.
+// drain ends each open view that the current config no longer has, or whose field native no longer fits the current config. It ends
+// the sessions of these views too. It never ends the view at http_path itself.
 func (v *views) drain() {
 	v.mu.Lock()
 	cfg := v.app.current.Load().config

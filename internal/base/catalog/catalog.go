@@ -183,8 +183,8 @@ type Server struct {
 	// Generation distinguishes servers that had the same name one after the other. A reload of the config increments it if the
 	// name then means another server.
 	Generation uint64
-	// Key names the server's files in the cache. If Key is empty, neither the catalogue of the server nor the shapes of its results
-	// are stored on disk.
+	// Key names the server's files in the cache. If Key is empty, nothing about the server is stored on disk: neither its catalogue
+	// nor what its results have looked like.
 	Key string
 	// Tools are in the server's order.
 	Tools []Tool

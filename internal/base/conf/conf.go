@@ -102,8 +102,8 @@ type StructuredPolicy string
 // it.
 type TextForm string
 
-// ResultForms is the set of forms that the texts of results may have; 0 means that the config does not set it. Package view
-// implements it.
+// ResultForms is a set: the forms in which clients may get the texts of results. 0 means that the config does not set it. Package
+// view implements it.
 type ResultForms uint8
 
 // The members of [ResultForms]. JSON is always allowed.
@@ -132,7 +132,7 @@ type ClientRule struct {
 	// rest of a result comes before the text. No config key sets it.
 	LineFirst bool
 	// Uncut means that mcpx does not cut results for the client. It is for clients that cut results themselves, and that could not
-	// read the rest by a handle of mcpx. No config key sets it.
+	// ask mcpx for the rest. No config key sets it.
 	Uncut bool
 	// Searches is for clients that search for tools themselves, but load the tools that mcpx itself offers at once. The
 	// descriptions of these tools are then short, unless the user has set DescriptionChars. No config key sets it.
@@ -175,8 +175,8 @@ type OAuth struct {
 	RedirectPort int
 	// Key is the private key for the grant private_key_jwt: PEM text, or the path of a PEM file.
 	Key string
-	// AllowPrivate allows the URLs that a login leads to, such as those of the authorization server, to have addresses
-	// that are not public.
+	// AllowPrivate means that the URLs of a login, such as those of the authorization server, may lead to addresses that are not
+	// public.
 	AllowPrivate bool
 }
 

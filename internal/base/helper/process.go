@@ -184,7 +184,7 @@ func (h *helper) lastWords(err error) error {
 	return errors.New(line)
 }
 
-// kill makes the process end soon. It does not wait for the end.
+// kill makes the process end. It returns at once, before the process has ended.
 func (h *helper) kill() { h.process.Kill() }
 
 // bounds are the limits of an exchange with a helper.

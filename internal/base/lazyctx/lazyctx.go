@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Context is a context that ends when the outer context ends or when End is called. Making a context of package context is a
-// large part of the cost of a small call, so Context makes one only when Done is called, or when Value is called after End. Code
-// that waits for the end of a context in only one place uses [Ends] instead of Done.
+// Context is a context that ends when the outer context ends or when End is called. Making a context of package context is a large
+// part of the cost of a small call. So Context makes one only if Done is called, or if Value is called after End. Code that waits
+// for the end of a context in only one place uses [Ends] instead of Done.
 type Context struct {
 	outer context.Context
 	over  chan struct{} // closed by the method End

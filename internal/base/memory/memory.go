@@ -8,8 +8,8 @@ import (
 	"runtime/metrics"
 )
 
-// Default returns the soft memory limit to use if this process runs in a container with a memory limit: 80 % of the
-// container's limit, in bytes. 0 means no limit.
+// Default returns the soft memory limit for a process in a container with a memory limit: 80 % of the container's limit, in bytes.
+// Elsewhere it returns 0, which means no limit.
 func Default() int64 { return container() / 10 * 8 }
 
 const (

@@ -56,7 +56,7 @@ func (p *Process) Close(ctx context.Context, g Grace) error {
 	return p.err
 }
 
-// Kill makes supervise send KILL to the whole group soon. Kill does not wait for the end; a later Close does.
+// Kill makes supervise send KILL to the whole group. Kill returns at once; Close waits for the end.
 func (p *Process) Kill() {
 	p.killOnce.Do(func() { close(p.killing) })
 }

@@ -73,8 +73,8 @@ func Environment(parent []string, extra map[string]string) []string {
 	return slices.Sorted(maps.Values(env))
 }
 
-// Decisive returns, sorted, the entries of an environment that decide what a child runs, with which rights, or where it finds
-// the user's files. PATH is left out: only the programs that are found through it matter.
+// Decisive returns a part of an environment, sorted: the entries that decide what a child runs, with which rights, or where it
+// finds the user's files. PATH is left out: only the programs that are found through it matter.
 func Decisive(env []string) []string {
 	wanted := keysOf(envNames)
 	delete(wanted, envKey("PATH"))

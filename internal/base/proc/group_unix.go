@@ -85,7 +85,7 @@ func (g *group) alive() bool {
 	return slices.ContainsFunc(g.seen, runs)
 }
 
-// reapAdopted reaps those zombies among the members that became children of this process, which happens if this process is the init
+// reapAdopted reaps zombies among the members that became children of this process. That happens only if this process is the init
 // process of a container. The child itself is not reaped yet, so the group's id has not been reused.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {

@@ -15,21 +15,20 @@
 //
 // # Why a reused id is never signalled
 //
-// The end of the child is detected without reaping it. While the child is a zombie, the kernel does not reuse its id
-// for another process, group or session. One goroutine, in this order, sends all signals, removes the group from the
-// reaper's list, and reaps the child. Single processes found in /proc are signalled through a pidfd, and checked again
-// once the pidfd is open. One gap remains: if mcpx is killed between the end of a child and the removal of its group
-// from the list, init reaps the child, and the reaper signals its id a moment later. That does harm only if a new
-// group leader gets the id within this moment.
+// The end of the child is detected without reaping it. While the child is a zombie, the kernel does not reuse its id for another
+// process, group or session. A single goroutine sends all signals. After the last one it removes the group from the reaper's list,
+// and then it reaps the child. Single processes found in /proc are signalled through a pidfd, and checked again once the pidfd is
+// open. One gap remains: mcpx may be killed after the end of a child, but before its group is removed from the list. Then init
+// reaps the child, and the reaper signals its id a moment later. That does harm only if a new group leader gets the id within this
+// moment.
 //
 // # When mcpx is killed
 //
 // A reaper process (see Reaper) outlives mcpx for a moment and kills the children and their descendants. Pdeathsig is no
-// alternative: it is bound to the thread that forked, so a child would die when the Go runtime ends that thread, and
-// it does not reach grandchildren. Pdeathsig would only close the gap between the fork of a child and its registration
-// with the reaper. On Linux the mark closes this gap: until its exec the child holds a copy of the write end of the reaper's
-// pipe, so the reaper sees the pipe close only when the child has its environment, which contains the mark. On darwin
-// a gap of some microseconds remains.
+// alternative. It is bound to the thread that forked, so a child would die when the Go runtime ends that thread, and it does not
+// reach grandchildren. Pdeathsig would only close the gap between the fork of a child and its registration with the reaper. On
+// Linux the mark closes this gap. Until its exec, the child holds a copy of the write end of the reaper's pipe. So when the reaper
+// sees the pipe close, the child has its environment, which contains the mark. On darwin a gap of some microseconds remains.
 //
 // On Windows each child is in a job object. When mcpx ends, its handle of the job is closed, and Windows ends all
 // processes of the job.
@@ -177,8 +176,8 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 // Stdin writes to the child's standard input. If a Write blocks because the child does not read, Close unblocks it.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout reads the child's standard output. It returns io.EOF at the end of the output, and at the latest half a second after
-// the child was reaped, even if a process that outlives the child still has the pipe. Output that was not read by then is lost.
+// Stdout reads the child's standard output. It returns io.EOF at the end of the output. If a process that outlives the child still
+// has the pipe, it returns io.EOF half a second after the child was reaped. Output that was not read by then is lost.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Done is closed when the child has ended and was reaped; from then on ExitReason is known and StderrTail complete. If

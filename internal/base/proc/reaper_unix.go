@@ -123,8 +123,8 @@ func (r *Reaper) add(id int) error {
 	return r.spawn()
 }
 
-// forget removes a group from the list of the reaper process, before the child is reaped. If the write to that process
-// fails, forget replaces it by a new reaper process, whose list does not contain the group.
+// forget removes a group from the list of the reaper process, before the child is reaped. If the write to that process fails,
+// forget replaces the process. The list of the new one does not contain the group.
 func (r *Reaper) forget(id int) {
 	if r == nil {
 		return

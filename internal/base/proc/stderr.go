@@ -14,8 +14,8 @@ const (
 	tailBytes = 64 << 10
 	// lineBytes is the longest line, in bytes, that OnStderr gets in one piece.
 	lineBytes = 8 << 10
-	// drainRate, in bytes per second, and drainBurst, in bytes, limit how fast stderr is read. A child that writes faster is
-	// slowed down, as by a slow disk, so that reading its stderr takes hardly any CPU time.
+	// drainRate (bytes per second) and drainBurst (bytes) limit how fast stderr is read. A child that writes faster is slowed down,
+	// as by a slow disk. So reading its stderr takes hardly any CPU time.
 	drainRate  = 4 << 20
 	drainBurst = 1 << 20
 )

@@ -284,10 +284,10 @@ func (s *Semaphore) Leave(owner string) {
 	s.end(s.lineOf(owner))
 }
 
-// Yield lets a waiting call of another owner go first. For that it takes away the place of one open call of this owner, puts that
-// call at the front of the owner's queue, and waits until the call is let in again, at most until ctx ends. If it is still the turn
-// of this owner, that happens at once. If no call of another owner waits, or if the limit is not reached, Yield does nothing. After
-// an error the owner's call is no longer open. waited is how long Yield has waited.
+// Yield lets a waiting call of another owner go first. Meanwhile one open call of this owner waits, at the front of the owner's
+// queue, until it is let in again, at most until ctx ends. If it is still the turn of this owner, that happens at once. If no call
+// of another owner waits, or if the limit is not reached, Yield does nothing. After an error the owner's call is no longer open.
+// waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.lineOf(owner)

@@ -87,11 +87,11 @@ type recent[S any] struct {
 //
 // purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
-// If Open is given no end, a session ends after 8 days. Each Change moves the end to 8 days after the Change, and so does a Get
-// in the last 7 days of the session. If records loses its values, each session whose id contains the record is again as it was
-// when it was opened, and has the end that it had then. So a session that was closed before can be used again. The other
-// sessions are lost. If a process ends more than 20,000 sessions a day, records keeps each further end for two minutes only:
-// after that, the client could use the ended session again.
+// If Open is given no end, a session ends after 8 days. Each Change moves the end to 8 days after the Change, and so does a Get in
+// the last 7 days of the session. If records loses its values, a session whose id contains the record goes back to its state when
+// it was opened, with the end that it had then. So a session that was closed before can be used again. The other sessions are lost.
+// If a process ends more than 20,000 sessions a day, records keeps each further end for two minutes only: after that, the client
+// could use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {

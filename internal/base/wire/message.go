@@ -41,8 +41,8 @@ var errNotObject = errors.New("not a JSON object")
 // envelope lists the members that a JSON-RPC message may have.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Parse reads the envelope of one message, and checks the whole message in the same pass. If the value of a member is
-// invalid JSON, Parse finds the end of the value by brackets and quotes, so that an error response can name the id.
+// Parse reads the envelope of one message, and checks the whole message in the same pass. If the value of a member is invalid JSON,
+// Parse finds the end of the value by brackets and quotes. So it still finds the id, which the error response needs.
 func Parse(data []byte) (Message, error) {
 	var m Message
 	var seen uint8 // one bit for each member found so far
@@ -129,8 +129,8 @@ func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 	return err
 }
 
-// Members is like [Fields], but yield also gets each key in its raw form with quotes (written), as a Go string cannot hold half
-// a surrogate pair.
+// Members is like [Fields], but yield also gets each key as it is written, with its quotes. The Go string key is not enough,
+// because it cannot hold half a surrogate pair.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
 	_, err := members(data, nil, func(key string, keyStart, keyEnd, start, end int) bool {
 		return yield(key, data[keyStart:keyEnd:keyEnd], data[start:end:end])

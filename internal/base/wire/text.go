@@ -122,7 +122,7 @@ func hex4(text string) (r rune, ok bool) {
 	return r, true
 }
 
-// unescaped maps the byte after a backslash to the character that the escape encodes; 0 means that there is no such escape.
+// unescaped maps the byte after a backslash to the character that the escape stands for. 0 means that there is no such escape.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }

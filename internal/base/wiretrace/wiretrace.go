@@ -137,7 +137,8 @@ var (
 // notSecret are names that resemble names of secrets, but whose values are not secret.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
-// clean removes known secrets, values of members whose names say that they are secret, and values that look like credentials.
+// clean removes three kinds of secrets: known ones, the values of members with names of secrets, and text that looks like a
+// credential.
 func (t *Trace) clean(text string) string {
 	text = Strike(t.secrets(), text)
 	text = plain.strike(text, t.isSecretMember)
