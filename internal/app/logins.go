@@ -33,7 +33,7 @@ func Secrets() *secret.Store {
 	return secret.New(filepath.Join(folder, "mcpx", "secrets"))
 }
 
-// LoginServer converts a server of the config for package logins.
+// LoginServer returns a server of the config in the form that package logins needs.
 func LoginServer(s config.Server) logins.Server {
 	return logins.Server{Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers, OAuth: s.OAuth}
 }

@@ -188,7 +188,7 @@ func Safe(address string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "wss" || (u.Scheme == "http" || u.Scheme == "ws") && Loopback(u.Hostname()))
 }
 
-// LoopbackURL reports whether the host of a URL is this machine. It does not resolve host names.
+// LoopbackURL reports whether the host of a URL is this machine, as [Loopback] does.
 func LoopbackURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && Loopback(u.Hostname())

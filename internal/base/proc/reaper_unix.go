@@ -91,7 +91,8 @@ func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) 
 	return proc, nil
 }
 
-// ready starts the reaper process if it does not run.
+// ready starts the reaper process if it does not run and, if this process adopts orphans, the sweeper. After Close it returns
+// errClosed.
 func (r *Reaper) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
