@@ -14,7 +14,8 @@ type Answer struct {
 	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the items or lines of the result's
 	// texts, or of what Select selects. Each may be empty. For a result that is an error, neither is used.
 	Select, Grep string
-	// Type says which type inspect shows for the results of the tool. It matters only with Select.
+	// Type says how inspect shows the type of the tool's results, since the filter in Select was written for that. Without Select,
+	// Type is not used.
 	Type Type
 	// Untouched means that the result is neither compressed, searched with Grep nor cut; Select and Links still apply. Verbatim
 	// means that texts are not compressed, but are cut if they are too long.
@@ -24,10 +25,10 @@ type Answer struct {
 	Learn func(Sample)
 	// Links replaces the URIs of resources in the blocks by URIs under which the client can read these resources; may be nil.
 	Links func(ctx context.Context, blocks []wire.Block)
-	// Task converts a result that is itself a task (as protocol version 2026-07-28 has it), so that the client can follow the
-	// task through mcpx; nil if the client does not accept tasks.
+	// Task converts a result that is itself a task (as protocol version 2026-07-28 has it), so that the client can follow the task
+	// through mcpx. Task is nil if the client does not accept tasks.
 	Task func(raw json.RawMessage) json.RawMessage
 	// Created converts the member "task" of a result (as protocol version 2025-11-25 has it), so that the client can follow the
-	// task through mcpx; nil if the client did not ask for a task.
+	// task through mcpx. Created is nil if the client did not ask for a task.
 	Created func(task json.RawMessage) json.RawMessage
 }

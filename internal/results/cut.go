@@ -25,9 +25,9 @@ type Pages struct {
 	// Bytes is how many bytes all texts of one answer may have together; 0 means no limit. It must be enough for two lines that
 	// say how to read the rest. It also serves clients that count characters, since a text has no more characters than bytes.
 	Bytes int
-	// Preview is how many tokens of a long result are shown at first, not counting the line that says how to read the rest. To
-	// tell as much as possible in so few tokens, the items of a list are shortened, and of a text both ends are shown. 0 means
-	// that a long result is shown from its beginning, up to Limit. Verbatim results are always shown so.
+	// Preview is how many tokens of a long result are shown at first, not counting the line that says how to read the rest. So that
+	// few tokens tell much, a list is shown with shortened items, and a text with its beginning and its end. If Preview is 0, or if
+	// the result is verbatim, a long result is shown from its beginning, up to Limit.
 	Preview int
 	// LineFirst puts the line that says how to read the rest before the text, for clients that keep only the beginning of a
 	// result.
@@ -37,7 +37,7 @@ type Pages struct {
 	ShortNames bool
 	// Texts are the options for compressing texts.
 	Texts compress.Options
-	// Filter runs jq filters; nil refuses them.
+	// Filter runs jq filters. If it is nil, all filters are refused.
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work    *semaphore.Semaphore
@@ -62,9 +62,9 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh returns the weight of texts: the number of their tokens or, if Bytes is set and this is greater, limit() * bytes of the
-// texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of the limit. So one number tells
-// whether texts are within both limits.
+// weigh returns the weight of texts. With this one number, limit() stands for both limits: if the weight is at most limit(), the
+// texts have neither too many tokens nor too many bytes. The weight is the number of tokens. But if Bytes is set, the weight is at
+// least limit() * bytes of the texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of limit().
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -84,7 +84,8 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// weighBytes returns the weight that a text of size bytes has at least. The text weighs more if it has many tokens.
+// weighBytes returns the least weight of a text of size bytes, which is 0 if Bytes is not set. The text weighs more if it has many
+// tokens.
 func (p Pages) weighBytes(size int) int {
 	if p.Bytes <= 0 {
 		return 0
@@ -109,8 +110,9 @@ func (p Pages) Fits(texts ...string) bool {
 	return p.weigh(texts...) <= p.limit()
 }
 
-// cutShown cuts a text that weighs more than room, and adds a line that says how to read the rest. The complete result is kept
-// in the store, if it is not too long. The parameter compressed is the text in the form that the model sees.
+// cutShown cuts a text that weighs more than room, and adds a line that says how to read the rest. The complete result is kept in
+// the store, if it is not too long. The parameter compressed is the text in the form that the model sees. If verbatim is true,
+// parts of the result are not compressed when the client reads them later.
 func (p Pages) cutShown(text, compressed string, verbatim bool, room int) string {
 	return p.look(p.divide(text, compressed, verbatim), room)
 }
@@ -124,12 +126,14 @@ func (p Pages) CutText(text string, room int) string {
 	return p.cutShown(text, text, true, room)
 }
 
-// Keep keeps a text and returns its handle, which is empty if the text is too long to be kept.
+// Keep keeps a text and returns its handle, which is empty if the text is too long to be kept. If verbatim is true, parts of the
+// text are not compressed when the client reads them.
 func (p Pages) Keep(text string, verbatim bool) (handle string) {
 	return p.keep(p.divide(text, text, verbatim))
 }
 
-// KeepBlocks keeps several blocks as the items of one result.
+// KeepBlocks keeps several blocks as the items of one result and returns its handle, which is empty if they are too long to be
+// kept.
 func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
 	return p.keep(p.divideBlocks(blocks, true))
 }
@@ -221,7 +225,7 @@ func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool)
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
 
-// divideBlocks makes a result whose items are blocks.
+// divideBlocks makes a result whose items are blocks. For the parameter verbatim, see [Shown].
 func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
 	if o, ok := outlineOf(h.value); ok {
@@ -246,11 +250,11 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 	return out
 }
 
-// cut renders as many of the wanted items or lines as weigh at most limit together. If some do not fit, it adds the parameter
-// about, which is a text on the complete result, and a line that says how to read the rest. This line repeats args, with the
-// offset of the next part. If some do not fit and args has no handle, or if a grep left out much of h, cut keeps h under a new
-// handle. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads part after part always
-// comes to the end.
+// cut renders as many of the wanted items or lines as weigh at most limit together. If some do not fit, it adds two texts: about,
+// which describes the complete result and may be empty, and a line that says how to read the rest. This line repeats args, with the
+// offset of the next part. If args has no handle, cut keeps h under a new handle in two cases: if some items or lines do not fit,
+// or if a grep left out much of h. If limit is p.limit(), cut shows at least a part of one item or line. So a client that reads
+// part after part always comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
@@ -306,9 +310,9 @@ func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about 
 const likelyBytes = 16
 
 // beginItem shows the wanted items, of which the last is too long. Of this long item it shows only the beginning. It keeps the
-// wanted items as a separate result, unless they fit after all. If the first part of the long item is too long as well,
-// beginItem calls itself to show the beginning of that part, to a depth of at most levels, or shows the beginning of the text.
-// ok is false if nothing of the long item would be shown. If h is divided into units, beginItem returns the wanted units as
+// wanted items as a separate result, unless they fit after all. If the first part of the long item is too long as well, beginItem
+// calls itself for that part, to a depth of at most levels. Where it may not call itself, it shows the beginning of the item's
+// text. ok is false if nothing of the long item would be shown. If h is divided into units, beginItem returns the wanted units as
 // they are.
 func (p Pages) beginItem(h *result, wanted span, room, levels int) (text string, ok bool) {
 	if h.items == nil {

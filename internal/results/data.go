@@ -31,7 +31,8 @@ func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) 
 	return value, nil
 }
 
-// binary decodes a content block with binary data. value is the block, or a list or tool result that has no other block.
+// binary decodes a content block with binary data. value is the block, or a list or tool result that has no other block. For any
+// other value, ok is false.
 func binary(value json.RawMessage) (data []byte, ok bool) {
 	if content := wire.Member(value, "content"); len(content) > 0 && content[0] == '[' {
 		value = content

@@ -8,8 +8,9 @@ import (
 	"mcpx/internal/preview"
 )
 
-// ends shows the beginning and the end of a long text in room tokens and, if its units are lines, an overview of them in
-// between. ok is false if no part of the text can or need be left out, or if there is too little room.
+// ends shows the beginning and the end of a long text in room tokens and, if its units are lines, an overview of them in between.
+// It adds the parameter about, which describes the complete result and may be empty. ok is false if no part of the text can or need
+// be left out, or if there is too little room.
 func (p Pages) ends(h *result, room int, about string) (text string, ok bool) {
 	if room < minDigestRoom || len(h.units) < 2 {
 		return "", false

@@ -18,8 +18,8 @@ type Format struct {
 	JSON bool
 	// Forms are the forms (TOON, JavaScript) in which texts may be written; 0 means the forms in the executor's options.
 	Forms conf.ResultForms
-	// Bytes is how many bytes the texts of a result may have, in addition to the limit of tokens. It is at least 1000; 0 means
-	// no limit.
+	// Bytes is how many bytes the texts of a result may have, in addition to the limit of tokens. It is 0 if there is no such
+	// limit, and otherwise at least 1000.
 	Bytes int
 	// Uncut means that the limit of tokens does not apply. If Bytes is set, that limit still does.
 	Uncut bool
@@ -51,7 +51,7 @@ const (
 	StructuredAlways
 )
 
-// Texts returns the options for compressing texts. If the format names no forms, these are the defaults.
+// Texts returns the options for compressing texts: none if a program reads them, the forms of f or, if f names none, the defaults.
 func (f Format) Texts(defaults compress.Options) compress.Options {
 	switch {
 	case f.JSON:
@@ -108,8 +108,9 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 	}
 }
 
-// derived makes structuredContent for a result that has none. It takes the object or array in the text block, if that is the
-// only block. An array becomes {"result": …}. In all other cases derived returns nil.
+// derived makes structuredContent for a result that has none. It takes the object or array in the text block, if that is the only
+// block. An array becomes {"result": …}. In all other cases derived returns nil. The parameter value is the compact JSON of the
+// block, or empty if the block has not been read yet.
 func derived(blocks []wire.Block, value string) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil
@@ -127,9 +128,11 @@ func derived(blocks []wire.Block, value string) json.RawMessage {
 	return json.RawMessage(`{"result":` + value + "}")
 }
 
-// saidIn reports whether the texts have the same content as structured. This is so if the JSON of a text (see ofText) is the
-// same, even if it is only a part of the text; if a text is the only member of structured (SDKs wrap a value that is not an
-// object); or if the texts are the elements of that member (the Python SDK writes each element of a list as a text block).
+// saidIn reports whether the texts have the same content as structured. There are three such cases:
+//
+//   - The JSON in a text (see ofText) is the same as structured. The text may contain more than this JSON.
+//   - A text is the same as the only member of structured. SDKs wrap a value that is not an object in this way.
+//   - The texts are the elements of the only member. The Python SDK writes each element of a list as a text block.
 func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool {

@@ -130,7 +130,7 @@ type matcher struct {
 	work     int64 // units of work since the time was last checked
 
 	slots *semaphore.Semaphore // bounds the greps that run at the same time; nil if they are not bounded for this grep
-	owner string               // the principal for whom this grep counts
+	owner string               // the principal whose request this grep is for
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
@@ -233,8 +233,9 @@ func (p Pages) rows(h *result) []string {
 	return rows
 }
 
-// grep finds the items or lines that match, and sets whole if the text around their list matches. The parameter rows has the
-// items as rows of a table, or is nil; an item also matches if its row does. The error is the error of ctx or errGrepTime.
+// grep finds the items or lines that match. The span's field whole is true if the text around their list matches. The parameter
+// rows has the items as rows of a table, or is nil. With rows, an item also matches if its row does. The error is the error of ctx
+// or errGrepTime.
 func (h *result) grep(m *matcher, rows []string) (span, error) {
 	matching := []int{}
 	for i := range h.count() {

@@ -11,7 +11,7 @@ import (
 )
 
 // grepped returns the parts of a result's texts that match a.Grep, or nil if all of them match. If the grep is refused or not
-// started (ErrBusy), it returns a failure. The parameter out is the complete result. If some content is only in
+// started (ErrBusy), grepped returns a result that says so. The parameter out is the complete result. If some content is only in
 // structuredContent, it is searched as a text.
 func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
@@ -71,8 +71,8 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	return matches, nil
 }
 
-// matching returns a line that says how many text blocks match. without is how many do not match, and omitted is how many bytes
-// they have. If these are many, matching keeps all blocks, and the line says how to read them.
+// matching returns a line that says how many text blocks match. without is the number of blocks that do not match, and omitted is
+// their size in bytes. If omitted is large, matching keeps all blocks, and the line says how to read them.
 func (p Pages) matching(shown Shown, texts, without, omitted int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
 	if omitted > aroundBytes {
@@ -107,8 +107,8 @@ func (a *Answer) bound(out *Result) {
 	}
 }
 
-// grepFailure is the failure for a grep that failed after the tool was called. refused is nil if the grep was not started
-// because too many greps are running. The result of the call is kept under the handle, unless the handle is empty.
+// grepFailure is the failure for a grep that could not search the result of a call. If refused is nil, the grep was not started
+// because too many greps are running. The result of the call is kept under the handle, or is lost if the handle is empty.
 func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Busy()
 	if refused != nil {

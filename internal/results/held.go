@@ -2,8 +2,8 @@ package results
 
 import "context"
 
-// A call that takes longer than its client waits gets a handle, as a long result does. The handle of a call is valid only in
-// this process. It serves to wait for the result, not to read parts of it.
+// A call that takes longer than its client waits gets a handle, as a long result does. The handle of a call is valid only in this
+// process. The client uses it to wait for the result, and cannot read parts of the result with it.
 
 // Hold keeps value, which is a running call of this process, for the principal of p. It returns a handle for the call.
 func (p Pages) Hold(value any) (handle string) {
@@ -23,6 +23,6 @@ func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origi
 	return nil, Origin{}, &RefusedError{"/handle: is unknown or has expired"}
 }
 
-// Grow records that the call under a handle has ended, and that its result has size bytes. To make room, the store may drop what
-// it keeps under this and other handles.
+// Grow records that the call under a handle has ended, and that its result has size bytes. If this is too much, the store drops
+// what it keeps under this handle or others.
 func (s *Store) Grow(handle string, size int) { s.kept.Grow(handle, size) }

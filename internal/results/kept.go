@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 )
 
-// Kept is what a handle refers to: a result, which other processes can read as well, or a call that runs in this process.
+// Kept is what a handle refers to: a result or a running call. Other processes that share the store can read the result, but only
+// this process has the call.
 type Kept struct {
 	result *result // nil if this is a call
 	held   any     // the call; nil if this is a result, and in other processes

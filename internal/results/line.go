@@ -21,7 +21,7 @@ type rest struct {
 	next        ReadArguments
 	// first means that this line is at the end of the first part. The line then also explains how to search.
 	first bool
-	// shortened is how many items are shown without parts of them.
+	// shortened is how many of the shown items are shortened.
 	shortened int
 }
 
@@ -70,8 +70,8 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. If handle, the
-// handle of h, is not empty, the line also says how to read the parts around the matches. If h was not kept, handle is empty.
+// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. handle is the
+// handle of h, or empty if h was not kept. If there is a handle, the line also says how to read the parts around the matches.
 func (p Pages) withMatched(text string, h *result, wanted span, handle string) string {
 	if wanted.list == nil {
 		return text

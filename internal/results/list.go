@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/compress"
 )
 
-// list is the part of a JSON value that a reader reads piece by piece: the elements of an array, the members of an object, the
+// list is the part of a JSON value that is shown and read piece by piece: the elements of an array, the members of an object, the
 // objects of JSON Lines, or the lines of a string. In a value such as {"total":900,"data":{"rows":[…]}} the list is the inner
 // array, since this array is nearly all of the value.
 type list struct {
@@ -91,7 +91,8 @@ func (p Pages) listIn(h *result) bool {
 	return true
 }
 
-// linesIn splits the string at this place in the value into lines, which become the units of h.
+// linesIn splits the string at this place in the value into lines, which become the units of h. It returns false if a Go string
+// cannot hold the text.
 func (p Pages) linesIn(h *result, at place) bool {
 	text, ok := wire.WholeText(h.value[at.start:at.end])
 	if ok {
@@ -110,7 +111,7 @@ func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	return p.weigh(compress.Text(around, p.Texts).Text) <= room
 }
 
-// outline describes the parts of an array or object.
+// outline describes the parts of an array or object, its container.
 type outline struct {
 	parts    []json.RawMessage // elements, or members with their keys
 	from, to int               // where the first part begins, and where the last ends
@@ -120,7 +121,7 @@ type outline struct {
 	step string
 }
 
-// outlineOf outlines an array or object. ok is false if it is empty, has more than maxItems parts, or is invalid.
+// outlineOf outlines an array or object. ok is false if the container is empty, has more than maxItems parts, or is invalid.
 func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	largest := ""
 	part := func(key string, start, end int) bool {
@@ -161,7 +162,7 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	return o, true
 }
 
-// fill sets the items of l to the parts of the container at this place, which o outlines.
+// fill sets the items of l to the parts of the container at this place in value. o is the outline of the container.
 func (l *list) fill(value json.RawMessage, at place, o outline) {
 	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
 		l.items = slices.Clone(l.items)

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/preview"
 )
 
-// look returns the text that a reader gets first of a result that weighs more than room: parts of the result, and the shape
-// (the keys and types) of its JSON.
+// look returns the first text that the model gets of a result that weighs more than room: parts of the result, and the shape (the
+// keys and types) of its JSON.
 func (p Pages) look(h *result, room int) string {
 	if p.Preview > 0 && !h.verbatim {
 		if own := p.Preview + p.rest(); own < room {
@@ -47,13 +47,14 @@ const (
 	assumedItem = 8
 	// To shorten a list, items are read from its beginning only until they have previewBytes bytes together.
 	previewBytes = 4 << 20
-	// previewTries is how often the shortened items are written and weighed at most. After each try, the amount that is shown
+	// previewTries is how many times the shortened items are written and weighed, at most. After each try, the amount that is shown
 	// is corrected.
 	previewTries = 4
 )
 
-// shortened shows as many items of a list as possible in room tokens, each without the parts that need most tokens. ok is false
-// if the items cannot or need not be shortened (see shorten).
+// shortened shows as many items of a list as possible in room tokens, each without the parts that need most tokens. It adds the
+// parameter about, which describes the complete result and may be empty. ok is false if the items cannot or need not be shortened
+// (see shorten).
 func (p Pages) shortened(h *result, room int, about string) (text string, ok bool) {
 	s := p.shorten(h, room-p.rest()-p.weigh(shortenedHint)-p.weigh(about))
 	n := len(s.Items)
@@ -70,7 +71,7 @@ func (p Pages) shortened(h *result, room int, about string) (text string, ok boo
 	return p.withLines(s.text, s.notes+about, p.restLine(line)), true
 }
 
-// short is a list whose items were shortened for the first part that a reader gets.
+// short is a list with shortened items, which is what the model gets first of a long list.
 type short struct {
 	preview.Look
 	text  string // the items, with everything around their list
@@ -115,7 +116,8 @@ func (p Pages) shorten(h *result, room int) (s short) {
 	return p.fitSome(h, d, room, max(minItem, 1.1*least))
 }
 
-// fitAll shortens all items until they weigh at most room together with their notes. It tries no budget below minimum tokens.
+// fitAll shortens all items until they weigh at most room together with their notes. If that needs a budget below minimum tokens,
+// fitAll gives up, and best has no items.
 func (p Pages) fitAll(h *result, d *preview.Items, room int, minimum float64) (best short) {
 	budget, tooMuch := max(float64(room)*0.9, minimum), float64(3*room) // tooMuch is a budget with which the items do not fit
 	planned := 0.0
@@ -151,7 +153,7 @@ func (p Pages) fitSome(h *result, d *preview.Items, room int, estimate float64) 
 		if n < 2 || n == len(best.Items) {
 			break
 		}
-		if n == d.Len() { // all items that were read fit, so what is left of the room is for their members
+		if n == d.Len() { // all items that were read fit, so their members may have the rest of the room
 			estimate = max(estimate, 0.9*float64(room)/float64(n))
 		}
 		now := p.write(h, d.Look(d.Plan(n, estimate*float64(n))))
@@ -178,7 +180,7 @@ func (p Pages) fitWhole(h *result, n, room int) bool {
 	return cost <= room
 }
 
-// whole reports whether nothing is left out of the items, or only members that are the same in all of them (Constant).
+// whole reports whether the items are complete, or lack only members that are the same in all of them (Constant).
 func (s short) whole() bool { return s.Mark == "" && s.LeftOut == "" }
 
 // write writes shortened items, with everything around their list, and notes on them.

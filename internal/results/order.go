@@ -29,7 +29,7 @@ func inOrder(filter string, document json.RawMessage, outputs []json.RawMessage)
 	}
 }
 
-// keyOrder has the order of the keys for each set of keys in the outputs.
+// keyOrder has the order of the keys for each set of keys in the outputs of a filter.
 type keyOrder struct {
 	// sets maps a set of keys to the order to use. The set is the string that setOf makes of the keys in the order in which jq
 	// writes them.

@@ -9,10 +9,10 @@ import (
 	"mcpx/internal/compress"
 )
 
-// notSelected returns a line that names the members of value by which the server says that it has more than this page, such as
-// `[not selected: .next_cursor "b3Bz", .total 640]`. It is for a model that selected or searched the items alone, and would take
-// the items of one page for all. The line is empty if value has no such member. It is also empty if the filter or shown, which is
-// what the model gets of value, names one of them, since the model then knows that there is more.
+// notSelected returns a line that names the members of value by which the server says that there is more than this page, such as
+// `[not selected: .next_cursor "b3Bz", .total 640]`. Without this line, a model that selected or searched only the items would take
+// the items of one page for all. The line is empty if value has no such member. It is also empty if such a member is named in the
+// filter or in shown, the text that the model gets of value. The model then knows that there is more.
 func notSelected(value json.RawMessage, filter, shown string) string {
 	if len(value) == 0 || value[0] != '{' || len(value) > maxPaged {
 		return ""
@@ -56,7 +56,7 @@ type pagingMember struct {
 	needsFlag bool  // the member is also there on the last page, so that only a flag says whether there is more
 }
 
-// pagingFinder finds the members that have to do with paging. It searches nested objects, but no arrays.
+// pagingFinder finds the members that have to do with paging. It searches nested objects, but not the elements of arrays.
 type pagingFinder struct {
 	doc     *wire.Document
 	members []pagingMember
@@ -65,8 +65,8 @@ type pagingFinder struct {
 	ended   bool  // a flag is false
 }
 
-// object searches the object at doc.Nodes[at]. next reports whether it is the value of a member such as "next", so that its
-// strings are cursors or links.
+// object searches the object at doc.Nodes[at], whose jq path is path. If the object is the value of a member such as "next", the
+// parameter next is true: all strings in the object are then cursors or links.
 func (f *pagingFinder) object(at int32, path string, next bool) {
 	paged := next
 	for i := at + 1; i < f.doc.Nodes[at].Next; i = f.doc.Nodes[i].Next {

@@ -10,9 +10,9 @@ import (
 
 // Value is what a program gets from a result.
 type Value struct {
-	// JSON is structuredContent, without an object that only wraps the value, or all of it if inspect shows its type (see
-	// ReadValue). In a result without structuredContent, it is the JSON in the texts, or else a text as a JSON string (several as
-	// an array). It is nil for a result without structuredContent and text.
+	// JSON is structuredContent, if there is any: all of it if inspect shows its type (see ReadValue), else without an object that
+	// only wraps the value. In a result without structuredContent, JSON is the JSON in the texts. If the texts have no JSON, it is
+	// a text as a JSON string, or an array of several texts. It is nil for a result without structuredContent and text.
 	JSON   json.RawMessage
 	Blocks []wire.Block
 	// IsError means that the tool reports an error; Text is what the error says.
@@ -23,8 +23,8 @@ type Value struct {
 	sampled bool
 }
 
-// ReadValue reads the result of a server. as says how inspect shows the type of the results. If they are typed, the value is
-// always structuredContent: a filter may be written for this or for the texts, but a program must know which it gets. The error
+// ReadValue reads the result of a server. as says how inspect shows the type of the results. If they are Typed, the value is always
+// the whole of structuredContent: a program must know what it gets, while a filter may be applied to the texts as well. The error
 // is [ErrNoResult] or [ErrTask].
 func ReadValue(raw json.RawMessage, as Type) (*Value, error) {
 	got, err := readUpstream(raw)
@@ -48,7 +48,7 @@ func ReadValue(raw json.RawMessage, as Type) (*Value, error) {
 	return v, nil
 }
 
-// errorText returns what a result that is an error says: its texts and, if they do not say the same, structuredContent.
+// errorText returns the message of a result with isError: its texts and, if they do not say the same, structuredContent.
 func errorText(texts []string, got upstreamResult) string {
 	if s := got.structured; s != nil && string(s) != "null" && !saidIn(got.blocks, s) {
 		texts = append(texts, string(s))

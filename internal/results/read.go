@@ -61,7 +61,7 @@ func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) 
 // maxNumber is the largest offset or limit; larger numbers are lowered to it. No result has so many parts.
 const maxNumber = 1e9
 
-// wholeNumber reads a JSON number. It returns 0 if the number is absent.
+// wholeNumber reads a JSON number. It returns 0 if the number is absent. ok is false if it is negative, not whole or not a number.
 func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 	if len(raw) == 0 {
 		return 0, true
@@ -79,15 +79,16 @@ type Page struct {
 	// Structured is {"result": …} with the JSON that Text shows. It is nil if Text shows no JSON, or only a part of it, or if
 	// the JSON is too long.
 	Structured json.RawMessage
-	// Value is the JSON that Text shows, in compact form. It is empty if Text shows anything else than the output of a filter,
-	// or if the output must not become JavaScript.
+	// Value is the JSON that Text shows, in compact form. It is empty if Text is not the output of a filter, or if mcpx may not
+	// write the output as JavaScript.
 	Value string
 	// Origin is the tool that the kept result comes from. It is zero if the page is not a part of a kept result, or if that
 	// result was kept for another reason than its length.
 	Origin Origin
 	// cut is how many tokens of a selection are not on the page but kept under a handle.
 	cut int
-	// notSelected is a line about what the filter or the grep of a call left out, or empty; see the function of that name.
+	// notSelected is a line about paging members that the filter or the grep of a call left out. It may be empty; see the function
+	// notSelected.
 	notSelected string
 }
 

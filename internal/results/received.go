@@ -35,7 +35,7 @@ func (r *upstreamResult) addOther(written, value []byte) {
 // error is [ErrNoResult].
 func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 	var r upstreamResult
-	var content []byte // if it is no array
+	var content []byte // set if the member content is a single string or block
 	blocks, ok := wire.ReadResult(raw, func(key string, written, value []byte) {
 		null := string(value) == "null"
 		switch {
@@ -86,11 +86,11 @@ func glimpse(raw []byte) string {
 
 const glimpseRunes = 100
 
-// knownResultTypes are the values of resultType that Answer.Of handles. Any other value is passed to the client in _meta.
+// knownResultTypes are the values of resultType that Answer.Of handles. The client gets any other value in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta returns the _meta for the client. It is the upstream's _meta. If r.others is not empty, the member mcpx/result
-// has these others.
+// resultMeta returns the _meta for the client: the upstream's _meta and, if r.others is not empty, a member mcpx/result with these
+// others.
 func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
@@ -168,9 +168,9 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// compressBlocks compresses the text blocks in shown, and corrects the tokens in out.Sent. It returns the output of the
-// compression of the last text block. If there are other texts, an object does not become TOON: TOON does not show where the
-// object ends, so the next text would look like further members of it, as many clients join the texts of a result.
+// compressBlocks compresses the text blocks in shown, and corrects the tokens in out.Sent. It returns the output of the compression
+// of the last text block. If there are several texts, an object does not become TOON. TOON does not show where the object ends, and
+// many clients join the texts of a result, so the next text would look like further members of the object.
 func (a *Answer) compressBlocks(out *Result, shown *Shown) (last compress.Output) {
 	texts := 0
 	for _, text := range shown.Texts {

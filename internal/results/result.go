@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/compress"
 )
 
-// divide makes a result of a text. If the text is JSON with a list, or has exactly one piece of JSON and that has a list, the
-// result is divided into the items of the list. Every other text is divided into the lines of the parameter compressed, which
-// is the text as the model sees it; so are very long lists and verbatim results.
+// divide makes a result of a text. If the text is JSON with a list, the result is divided into the items of the list. So it is if
+// the text contains exactly one piece of JSON and this piece has a list. Otherwise, and for very long lists and verbatim results,
+// the result is divided into lines. These are the lines of the parameter compressed, which is the text as the model sees it.
 func (p Pages) divide(text, compressed string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -54,7 +54,7 @@ func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	return unitsOf(text, min(max(longest, 64), pieceBytes), maxLines)
 }
 
-// unitKind says what the units are into which a text is divided.
+// unitKind says into what kind of units a text is divided.
 type unitKind uint8
 
 const (
@@ -156,8 +156,9 @@ func rowEnds(line string, maxRows int) (ends []int) {
 // closing maps opening brackets to closing ones.
 var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
-// wordEnd returns where to split a line at or before limit: after a space or tab in the half before limit, else after a comma,
-// semicolon or closing bracket there, else before a whole character.
+// wordEnd returns where to split a line, at or before limit. It looks for a space or tab in the half before limit, then for a
+// comma, semicolon or closing bracket there, and splits after it. If there is none, it splits at limit, or before the character
+// that limit is in.
 func wordEnd(line string, limit int) int {
 	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
 		return limit/2 + at + 1
@@ -171,8 +172,8 @@ func wordEnd(line string, limit int) int {
 	return limit
 }
 
-// count returns the number of parts of the result. The parts are its items or, if it has none, its lines, rows or pieces of
-// text.
+// count returns the number of parts of the result: its items or, if it is not divided into items, its units of text (lines, rows or
+// pieces).
 func (h *result) count() int {
 	if h.items != nil {
 		return len(h.items)
@@ -242,15 +243,15 @@ func offsets(which span) string {
 
 // span selects consecutive items or lines of a result, or consecutive matches of a grep.
 type span struct {
-	from, to int // without to itself
+	from, to int // to itself is not included
 	// list has the numbers of the matching items or lines, and from and to are indexes into it. If list is nil, from and to are
 	// numbers of items or lines.
 	list []int
 	// numbered means that the offsets of matching items are listed, because there is a handle with which the client can read the
 	// items around the matches. Matching lines always have their numbers.
 	numbered bool
-	// whole means that the items or lines are shown together with everything around them: the JSON that contains the list, and
-	// the text around this JSON. In a span that a grep made, whole is set only if something of that matches too.
+	// whole means that the items or lines are shown together with everything around them: the JSON that contains the list, and the
+	// text around this JSON. In a span that a grep made, whole is set only if the grep matches something there too.
 	whole bool
 }
 

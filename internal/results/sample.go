@@ -14,16 +14,16 @@ const (
 	maxSampled = 1_000
 )
 
-// Sample is a copy of what a filter on a result would be applied to, or of the beginning of it. The type of a tool's results is
-// learned from samples (see package learned).
+// Sample is a copy of the part of a result that a filter would be applied to. Of a long part, it is a copy of the beginning. The
+// type of a tool's results is learned from samples (see package learned).
 type Sample struct {
 	structured json.RawMessage
 	blocks     []wire.Block
 	cut        bool
 }
 
-// sampleOf copies the parts of a result that a filter may be applied to. Of a long result it copies the beginning, provided
-// that it is clear which part a filter would be applied to.
+// sampleOf copies the parts of a result that a filter may be applied to. Of a long result it copies the beginning. ok is false if
+// there is nothing to copy, or if the result is long and it is not clear which part a filter would be applied to.
 func sampleOf(structured json.RawMessage, blocks []wire.Block) (s Sample, ok bool) {
 	if len(blocks) > maxSampled {
 		return s, false

@@ -82,8 +82,8 @@ func (p Pages) keepValue(value json.RawMessage) (handle string) {
 }
 
 // selected returns the page that shows a selection, which is cut if it is too long. If there is no output, or if the outputs
-// have nothing but nulls, the page also has the shape of value (unless that is null), since the filter most likely asked for a
-// key that does not exist.
+// consist of nulls, the filter most likely asked for a key that does not exist. So the page then also has the shape of value,
+// unless value is null itself.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
 	text := compress.Text(s.text, p.Texts)
 	page := &Page{Text: text.Text}
@@ -105,7 +105,8 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 	return page
 }
 
-// fewNulls is how many nulls are written out if a selection has nothing but nulls; more are only counted.
+// fewNulls is the greatest number of nulls that are written out if a selection has nothing but nulls. Of more nulls, only the
+// number is written.
 const fewNulls = 3
 
 // missing names the keys in a filter that the value does not have, and similar keys of the value that may have been meant. It
@@ -136,7 +137,7 @@ func keysIn(filter string) (keys []string) {
 	return keys
 }
 
-// shortKeysIn returns the names in a filter that may be keys in short: {KEY} stands for {KEY: .KEY}.
+// shortKeysIn returns the names in a filter that may be keys in the short form {KEY}, which stands for {KEY: .KEY}.
 func shortKeysIn(filter string) (keys []string) {
 	filter = strings.ReplaceAll(quotedText.ReplaceAllString(filter, `""`), ",", ",,") // one comma for each of its neighbours
 	for _, m := range shortKey.FindAllStringSubmatch(filter, -1) {
@@ -165,7 +166,7 @@ const shapeTokens = 300
 // selection is the output of a filter.
 type selection struct {
 	text string // one value, JSON Lines if there are several outputs, or noOutput
-	// value is the only output, or an array of all outputs.
+	// value is the only output or, if several is true, an array of all outputs. There may be none.
 	value   json.RawMessage
 	several bool
 	// nulls is the number of nulls if every output contains nulls and no other scalar, otherwise -1 (see nullsIn). It is 0 if
@@ -212,7 +213,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
-// nullsIn returns the number of nulls in a value that has no other scalars and nothing empty in it, otherwise 0. It does not
+// nullsIn returns the number of nulls in a value that has no other scalars and no empty array or object, otherwise 0. It does not
 // read long values, as they hardly ever consist of nulls.
 func nullsIn(value json.RawMessage) (n int) {
 	if len(value) > maxNulls {
@@ -244,8 +245,8 @@ func (s *selection) empty() bool { return s.several && len(s.value) == len("[]")
 
 var errNoFilter = errors.New("filters are not available here")
 
-// plainText returns a value as text: a string is written without its quotes, unless it would then look like another JSON
-// value, or like nothing.
+// plainText returns a value as text. A string is written without its quotes, unless it would then look like another JSON value or
+// be blank.
 func plainText(value json.RawMessage) string {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
@@ -257,7 +258,7 @@ func plainText(value json.RawMessage) string {
 	return text
 }
 
-// divideSelection makes a result of a selection; if there are several outputs, they become its items.
+// divideSelection makes a result of a selection. If there are several outputs, they become the items of the result.
 func (p Pages) divideSelection(s *selection) *result {
 	if s.several {
 		return p.divide(string(s.value), s.text, false)

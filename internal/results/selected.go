@@ -36,9 +36,9 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	return f.With("shape", shape)
 }
 
-// kept returns a text that tells a model whose filter or grep failed that the call was made. The parameter args has the
-// arguments with which read_result reads the result; kept adds its handle to the JSON of f. If args has no handle, the text
-// says that the result is lost.
+// kept returns a text that tells a model whose filter or grep failed that the call was made. The parameter args has the arguments
+// with which read_result reads the result. kept adds the handle of args to the JSON of f. If args has no handle, the text says that
+// the result is lost.
 func (f *Failure) kept(p Pages, args ReadArguments) string {
 	if args.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
@@ -59,17 +59,22 @@ type Type int
 
 const (
 	Untyped   Type = iota // the tool has no output schema
-	Typed                 // as structuredContent is
-	Unwrapped             // as the only member of structuredContent, since an SDK has put an object around the result
+	Typed                 // inspect shows the type of structuredContent
+	Unwrapped             // inspect shows the type of structuredContent's only member, since an SDK has put an object around the result
 )
 
-// selectable returns the JSON that a filter is applied to. This is what the model saw: the JSON of the texts (see ofTexts). If
-// there are only plain texts, which do not say the same as structuredContent, it is structuredContent. If inspect shows the type
-// of the value that structuredContent wraps, it is this value (see wrapped). A filter that fails on value is applied to fallback,
-// which may be nil. A filter that names a key which only structuredContent has is for structuredContent alone. value and fallback
-// are both nil if there is neither JSON nor text.
+// selectable returns the JSON that a filter is applied to. It is what the model saw, namely the first of these that there is:
 //
-// Callers that have no filter give "", and need no fallback. They get structuredContent, without an object that only wraps it.
+//   - what structuredContent wraps, if the texts say the same or inspect shows its type (see wrapped);
+//   - the JSON in the texts (see ofTexts);
+//   - structuredContent;
+//   - the texts as strings.
+//
+// But if the filter names a key that only structuredContent has, it is applied to all of structuredContent. A filter that fails on
+// value is applied to fallback, which may be nil. value and fallback are both nil if there is neither JSON nor text.
+//
+// Callers that have no filter give "", and need no fallback. If there is structuredContent, they get it, without an object that
+// only wraps the value.
 func selectable(filter string, as Type, structured json.RawMessage, blocks []wire.Block) (value, fallback json.RawMessage) {
 	hasTexts := slices.ContainsFunc(blocks, isText)
 	if structured == nil || string(structured) == "null" && hasTexts {
@@ -97,10 +102,10 @@ func selectable(filter string, as Type, structured json.RawMessage, blocks []wir
 	return value, structured
 }
 
-// ofTexts returns what text blocks contain, as JSON (see ofText). If some texts are or contain an array or object, the other
-// texts are left out; plain means that no text is or contains one. value is what the only text contains, an array if there are
-// several texts, or nil if there is none. If the JSON is only a part of a text, fallback is the only text as a string, or an
-// array of all texts.
+// ofTexts returns what text blocks contain, as JSON (see ofText). If some texts are or contain an array or object, the other texts
+// are left out. plain means that no text is or contains an array or object. value is the JSON of the only text, an array if there
+// are several texts, or nil if there is none. If the JSON is only a part of a text, fallback has the texts as strings: the only
+// text, or an array of all texts. Otherwise fallback is nil.
 func ofTexts(blocks []wire.Block) (value, fallback json.RawMessage, plain bool) {
 	var all, containers, texts []json.RawMessage
 	parts := false
@@ -143,8 +148,9 @@ func raws(values []json.RawMessage) [][]byte {
 	return out
 }
 
-// ofText returns a text as JSON. If the complete text is JSON, JSON in a JSON string, or a Python literal, the value is that.
-// Otherwise the value is the JSON within the text, or the text as a string. part means that only a part of the text is JSON.
+// ofText returns a text as JSON. If the complete text is JSON, JSON in a JSON string, or a Python literal, value is this JSON or
+// the JSON of the literal. Otherwise value is the JSON within the text, or the text as a string. part means that only a part of the
+// text is JSON.
 func ofText(text string) (value json.RawMessage, part bool) {
 	value, _, ok := compress.Value(text)
 	if !ok {
@@ -161,7 +167,7 @@ func ofText(text string) (value json.RawMessage, part bool) {
 	return value, false
 }
 
-// piecesOf returns the JSON within a text, else the text as a string.
+// piecesOf returns the JSON within a text. part is false if there is none; value is then the text as a string.
 func piecesOf(text string) (value json.RawMessage, part bool) {
 	if _, pieces := compress.Pieces(text); len(pieces) > 0 {
 		return valueOf(pieces), true
@@ -169,7 +175,8 @@ func piecesOf(text string) (value json.RawMessage, part bool) {
 	return wire.Encode(text), false
 }
 
-// quoted returns the array or object that is written in a JSON string, and the text of the string.
+// quoted returns the array or object that is written in a JSON string, and the text of the string. ok is false if value is anything
+// else.
 func quoted(value json.RawMessage) (inner json.RawMessage, text string, ok bool) {
 	if text, ok = wire.WholeText(value); !ok {
 		return nil, "", false
@@ -178,7 +185,7 @@ func quoted(value json.RawMessage) (inner json.RawMessage, text string, ok bool)
 	return inner, text, ok && (inner[0] == '{' || inner[0] == '[')
 }
 
-// unquoted returns the array or object in a JSON string, or any other value itself.
+// unquoted returns the JSON in a JSON string. If value is no string, or its text has no JSON, unquoted returns value.
 func unquoted(value json.RawMessage) json.RawMessage {
 	inner, text, ok := quoted(value)
 	if ok {
@@ -199,9 +206,9 @@ func wrapped(as Type, structured json.RawMessage, blocks []wire.Block) json.RawM
 	}
 	inner := onlyMember(structured)
 	said := func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }
-	// The wrapper may be dropped if the text blocks have the value of the only member: as one text, or as one text for each item
-	// of a list. The texts cannot show this for a list with one item or none. So the wrapper is also dropped if the type that
-	// inspect shows is that of the value (as is Unwrapped).
+	// The wrapper may be dropped if the text blocks have the value of the only member: as one text, or as one text for each item of
+	// a list. The texts cannot show this for a list with one item or none. So the wrapper is also dropped if inspect shows the type
+	// of the value (as is then Unwrapped).
 	if inner == nil || as != Unwrapped && !slices.ContainsFunc(blocks, said) && !itemsIn(blocks, inner) {
 		return nil
 	}
@@ -296,8 +303,8 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 	return out, nil
 }
 
-// pagingLine returns the line of a page about what the filter or the grep left out. It is empty if
-// there is no page, if the client takes JSON, or if the text of the page leaves no room for it.
+// pagingLine returns the page's line about paging members that the filter or the grep left out. It is empty if there is no page, if
+// a program reads the texts, or if the text of the page leaves no room for the line.
 func (a *Answer) pagingLine(page *Page) string {
 	if page == nil || a.Format.JSON || !a.Pages.Fits(page.Text, page.notSelected) {
 		return ""

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// keptBytes is how many bytes all results kept in memory may have together (the store may allow less), and keptAge is how
-	// long they are kept. A result that is longer than the store allows is not kept.
+	// keptBytes is how many bytes all results kept in memory may have together (see InMemory), and keptAge is how long they are
+	// kept. A result that is longer than the store allows is not kept.
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
 	// pieceBytes bounds a unit of text (a line, or a part of it), in bytes; longer lines are split. A low limit of
@@ -32,8 +32,8 @@ type result struct {
 	// principal owns the result; only it can read it.
 	principal string
 	origin    Origin
-	// list has the items, if value has a list of at most maxItems items. If the list is the lines of a string, the lines are in
-	// units.
+	// list has the items, if value has a list of at most maxItems items. If the list consists of the lines of a JSON string, it has
+	// no items, and the lines are in units.
 	list
 	// units are the parts of the text if items is nil, and kind says what they are.
 	units []string
@@ -71,7 +71,7 @@ type itemHandle struct {
 // safe for concurrent use.
 type Store struct{ kept state.Results[Kept] }
 
-// NewStore makes a store that keeps its results in storage. If storage is nil, the results are kept in memory, within
+// NewStore makes a store that keeps its results in the given storage. If storage is nil, the results are kept in memory, within
 // keptBytes and keptAge.
 func NewStore(storage state.Results[Kept]) Store {
 	if storage == nil {
@@ -144,14 +144,15 @@ func (s *Store) add(h *result) string {
 	return s.kept.Keep(h.principal, &Kept{result: h}, h.size())
 }
 
-// addItem keeps an item of h as a separate result. If the item was kept less than keptAge/2 ago and is still there, addItem
-// returns the earlier handle. So one reader who reads an item again and again does not displace the results of others.
+// addItem keeps item, which is the part of h that some selects, as a separate result, and returns its handle. If this part was kept
+// less than keptAge/2 ago and is still there, addItem returns the handle that it has. So a reader who reads an item again and again
+// does not displace the results of others.
 func (s *Store) addItem(h *result, some span, item *result) string {
 	name := itemName{some.at(0), some.len(), some.whole}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// The limit determines into how many parts an item is divided. If the limit has changed, that number differs, and
-	// the item must be kept again.
+	// The limit determines into how many parts an item is divided. If a request has another limit, that number may differ, and the
+	// item must be kept again.
 	if kept := h.itemHandles[name]; kept.count == item.count() && time.Since(kept.since) < keptAge/2 {
 		if _, err := s.kept.Get(context.Background(), kept.handle, item.principal); err == nil { // still kept
 			return kept.handle
@@ -169,8 +170,8 @@ func (s *Store) addItem(h *result, some span, item *result) string {
 // Len returns the number of results and running calls that this process keeps.
 func (s *Store) Len() int { return s.kept.Len() }
 
-// errRunning is the error for the handle of a call. Such a handle cannot be read: only wait_result returns the result
-// of the call.
+// errRunning is the error for the handle of a call. read_result cannot read such a handle: only wait_result returns the result of
+// the call.
 var errRunning = errors.New("is the handle of a call that was still running; wait_result has its result")
 
 // get finds a result that the principal may read. The error is errRunning, state.ErrUnknown or state.ErrAway.

@@ -21,14 +21,14 @@ type Result struct {
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
-	// Value is the compact JSON of the first block, if that is a text that says exactly one JSON value. It is empty if the
-	// block says anything else, or if its text must not become JavaScript.
+	// Value is the compact JSON of the first block, if that is a text that says exactly one JSON value. It is empty if the block
+	// says anything else, or if mcpx may not write the value as JavaScript.
 	Value string
 
 	Code           string // error code if mcpx itself failed the call; empty for every result of a tool
 	Received, Sent int    // tokens of the upstream's texts, and of the texts in Content
-	// Cut and LeftOut count the tokens of the upstream's texts that are missing in Content: Cut for a text that was too long,
-	// LeftOut for what the client did not want; see [request.Sizes].
+	// Cut and LeftOut count the tokens of the upstream's texts that are missing in Content. Cut is for a text that was too long.
+	// LeftOut is for what the client's filter or grep left out. See [request.Sizes].
 	Cut, LeftOut int
 }
 

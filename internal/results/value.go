@@ -44,7 +44,8 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 	return value, nil
 }
 
-// valueOf returns the only output of a filter. It is a [ValueError] if there is none or more than one.
+// valueOf returns the only output of a filter. The error is a [ValueError] if the filter fails, or if it has no output or more than
+// one. If the parameter text is true, an object or array becomes a string that contains its JSON.
 func (p Pages) valueOf(ctx context.Context, filter string, value json.RawMessage, text bool) (json.RawMessage, error) {
 	s, err := p.filter(ctx, filter, value)
 	limit, over := errors.AsType[*jq.LimitError](err)
@@ -66,7 +67,8 @@ func (p Pages) valueOf(ctx context.Context, filter string, value json.RawMessage
 	return s.value, nil
 }
 
-// whole returns the text of a result as it was kept, or its JSON if only the JSON was kept.
+// whole returns the complete text of a result. If the result is divided into lines in which JSON was compressed, whole returns the
+// JSON.
 func (h *result) whole() string {
 	switch {
 	case h.items != nil:
