@@ -106,7 +106,7 @@ func (r *reducer) object(t *typ, groups map[string][][]string) {
 	t.props = props
 }
 
-// inside returns all places in groups, where they already lack their first name or index.
+// inside returns all places of all groups. In groups, each place already lacks its first name or index.
 func inside(groups map[string][][]string) (places [][]string) {
 	for _, step := range slices.Sorted(maps.Keys(groups)) {
 		places = append(places, groups[step]...)
@@ -114,8 +114,8 @@ func inside(groups map[string][][]string) (places [][]string) {
 	return places
 }
 
-// members removes from t, a union or an intersection, each member to whose values none of the places can lead. If it would remove
-// all members, t stays as it is.
+// members removes members from t, which is a union or an intersection. A member is removed if none of the places can lead into its
+// values. If all members would be removed, t stays as it is.
 func (r *reducer) members(t *typ, places [][]string) {
 	var members []*typ
 	for _, m := range t.members {
@@ -130,7 +130,8 @@ func (r *reducer) members(t *typ, places [][]string) {
 	}
 }
 
-// holds reports whether values of type t may have a property of that name, or an array element at that index.
+// holds reports whether values of type t may have a property of that name, or an array element at that index. It returns false if
+// no steps are left.
 func (r *reducer) holds(t *typ, name string) bool {
 	if r.left--; r.left < 0 {
 		return false

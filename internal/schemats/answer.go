@@ -16,7 +16,7 @@ type answer struct {
 	apartTypes int
 }
 
-// said records what the text of an answer contains so far, so that nothing is repeated.
+// said records what the text of an answer contains so far, so that it is not written again.
 type said struct {
 	types map[*def]bool
 	// docs maps the name of a property to the description (with notes) of the last property with this name. The field key is the
@@ -30,8 +30,8 @@ func (s said) clone() said {
 	return said{maps.Clone(s.types), maps.Clone(s.docs), maps.Clone(s.key), maps.Clone(s.links)}
 }
 
-// linked returns the parameter text without those sentences with a web address that were already written before, such as "For more
-// information, see https://…".
+// linked returns the parameter text without the sentences that contain a web address and were written before in this answer, such
+// as "For more information, see https://…".
 func (s *said) linked(text string) string {
 	if s == nil || !strings.Contains(text, "://") {
 		return text
@@ -90,8 +90,8 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 	return a, list
 }
 
-// result converts the output schema of t to a type. If the type is too long, the result s is nil and brief has the top levels of
-// the type.
+// result converts the output schema of t to a type. If the type has more than MaxResult tokens, s is nil and brief has the top
+// levels of the type.
 func (a *answer) result(t Tool) (s *schema, brief string) {
 	s, _ = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {

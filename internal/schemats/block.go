@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// try writes t on the current line, without the docs (description and notes) of t itself, if t needs at most room bytes there and
-// no type inside t has a description. A room of less than 20 counts as 20. Otherwise try writes nothing and returns false.
+// try writes t on the current line and returns true, if t needs at most room bytes there and no type inside t has a description. It
+// leaves out the docs (description and notes) of t itself. A room of less than 20 is taken as 20. If t does not fit, try writes
+// nothing and returns false.
 func (p *printer) try(t *typ, room int) bool {
 	at := len(p.b)
 	q := *p
@@ -101,8 +102,8 @@ func (p *printer) line(key string, t *typ, depth int, end string) {
 	p.write(end)
 }
 
-// above returns text, which has the docs of the property key. If an earlier property has the same docs, above returns a
-// reference to that property instead, if that is shorter: "as above" if the last earlier property named key has these docs,
+// above returns text, which has the docs of the property key. But if an earlier property has the same docs, and a reference to that
+// property is shorter than text, above returns the reference: "as above" if the last earlier property named key has these docs,
 // otherwise "as NAME" with the name of the earlier property.
 func (p *printer) above(key, text string) string {
 	if p.said == nil || text == "" {
@@ -121,8 +122,8 @@ func (p *printer) above(key, text string) string {
 	return p.said.linked(text)
 }
 
-// multiline reports whether t must be written on several lines: it contains an object, and on one line would need more than room
-// bytes.
+// multiline reports whether t must be written on several lines. This is so if t contains an object and does not fit into room bytes
+// on one line.
 func (p *printer) multiline(t *typ, room int) bool {
 	if p.over || !p.hasObject(t) {
 		return false
@@ -151,7 +152,7 @@ func (p *printer) braced(t *typ) bool {
 	return t.kind == tObject && len(t.props) > 0
 }
 
-// whole writes t with its docs, after other text on the same line.
+// whole writes t with its docs, after other text on the same line. room is how many bytes are left on that line.
 func (p *printer) whole(t *typ, room int) {
 	if !p.multiline(t, room) {
 		p.inline(t, loose)

@@ -64,7 +64,7 @@ var typeNames = map[string]types{
 	"null": isNull, "object": isObject, "array": isArray,
 }
 
-// ownTypes reads the type keyword, and reports whether there is one.
+// ownTypes returns the names in the keyword type, and reports whether the schema has this keyword.
 func ownTypes(v *value) ([]string, bool) {
 	t := v.get("type")
 	if t == nil {
@@ -309,7 +309,8 @@ func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	if keyword == "oneOf" && onlyRequired && len(items) > 1 {
 		notes = append(notes, note{"exactly one variant", true})
 	}
-	// Pydantic gives each variant a default for the property that tells the variants apart, but refuses a value without it.
+	// Pydantic gives each variant a default for the property that tells the variants apart, but it refuses a value that lacks this
+	// property.
 	tag := v.get("discriminator").str("propertyName")
 	if tag != "" && slices.ContainsFunc(out, func(t *typ) bool { return t.mayLack(tag) }) {
 		notes = append(notes, note{"needs " + sanitize.Line(tag, maxTag), true})
@@ -320,7 +321,7 @@ func (c *converter) combine(v *value, keyword string, mask types) *typ {
 // maxTag is the maximum length of the name of a property in a note, in runes.
 const maxTag = 60
 
-// mayLack reports whether a property of the object t is optional.
+// mayLack reports whether t is an object with the property key, and this property is optional.
 func (t *typ) mayLack(key string) bool {
 	if t.kind == tRef && t.def.body != nil {
 		t = t.def.body

@@ -7,10 +7,10 @@ import "slices"
 type marks uint8
 
 const (
-	openInside marks = 1 << iota // all objects within the arguments and the result accept other keys
-	openAll                      // all these objects, and the arguments object itself, accept other keys
-	nullInside                   // in all objects within the arguments and the result, optional properties may be null
-	nullAll                      // in all these objects, optional properties may be null, and so may optional arguments
+	openInside marks = 1 << iota // all objects except the arguments object accept keys that are not listed
+	openAll                      // all objects, including the arguments object, accept keys that are not listed
+	nullInside                   // all optional properties may be null, except those of the arguments object
+	nullAll                      // all optional properties may be null, including those of the arguments object
 )
 
 func (m marks) notes() []string {

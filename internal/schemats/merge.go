@@ -2,7 +2,7 @@ package schemats
 
 import "slices"
 
-// maxDistribute is how many combinations of the members of two unions are written out at most.
+// maxDistribute is the maximum number of combinations of the members of two unions that are written out.
 const maxDistribute = 16
 
 // intersect returns `a & b`. If possible, objects are merged, and unions of literals are reduced to the common literals.
@@ -81,8 +81,8 @@ func allSimple(ts []*typ) bool {
 	return !slices.ContainsFunc(ts, func(t *typ) bool { return !t.simple() })
 }
 
-// anyClosed reports whether one of the types is an object that accepts no other keys. Such a type must not be written with `&`,
-// which would add keys to it.
+// anyClosed reports whether one of the types is an object that accepts only the listed keys. Such a type must not be written with
+// `&`, which would add keys to it.
 func anyClosed(ts []*typ) bool {
 	return slices.ContainsFunc(ts, func(t *typ) bool {
 		t = t.settled()

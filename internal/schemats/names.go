@@ -28,8 +28,8 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// nameFrom makes an identifier of a hint, which is a preferred name that the schema suggests. Characters that are not allowed are
-// replaced by underscores between words and left out at the ends.
+// nameFrom makes an identifier of a hint, which is a name that the schema suggests. Characters that an identifier may not have
+// become one underscore between words, and are left out at the ends.
 func nameFrom(hint string) string {
 	var b strings.Builder
 	gap := false

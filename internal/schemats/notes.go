@@ -128,8 +128,8 @@ func minimum(v *value, key string) string {
 	return ""
 }
 
-// redundantPattern reports whether a pattern is one that zod writes in addition to this format. Such a pattern says no more than the
-// format, and the shortest of them has 50 characters. A shorter one is the author's, and says more.
+// redundantPattern reports whether a pattern is one that zod writes in addition to this format. Such a pattern says no more than
+// the format. The shortest of these patterns has 50 characters, so a pattern of fewer than 40 is the author's own, and says more.
 func redundantPattern(format, pattern string) bool {
 	if len(pattern) < 40 {
 		return false

@@ -45,8 +45,7 @@ type printer struct {
 	// nested more than levels deep become "object", and an enum of more than listed values becomes the type of its values.
 	plain          bool
 	levels, listed int
-	// said has the earlier parts of the same text, which are not repeated. It is nil if there
-	// are none.
+	// said records what the answer already contains, which is not repeated. It is nil if the text is not a part of an answer.
 	said *said
 	// cut is set if a description was shortened.
 	cut bool
@@ -201,7 +200,7 @@ func (p *printer) composite(t *typ, place int, part func(t *typ, place int)) {
 	}
 }
 
-// oneObject returns the members of a union without the objects after the first, if each of them would be written as "object".
+// oneObject returns the members of a union. If each object would be written as "object", it leaves out all objects but the first.
 func (p *printer) oneObject(members []*typ) []*typ {
 	if !p.plain || p.levels > 0 {
 		return members
@@ -279,8 +278,8 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("]")
 }
 
-// record writes an object type that lists no properties, as a Record for example. For other types it writes nothing and
-// returns false. It calls writeValue to write the type of the values.
+// record writes an object type that lists no properties, for example as a Record, and returns true. It calls writeValue to write
+// the type of the values. For an object with properties, or whose values have a named type, it writes nothing and returns false.
 func (p *printer) record(t *typ, writeValue func(*typ)) bool {
 	switch {
 	case len(t.props) > 0:

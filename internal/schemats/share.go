@@ -12,8 +12,8 @@ type sharing struct {
 	// scope has the marks of the current tool. The marks of a tool say something about all its objects, so the same text means
 	// different types in tools with different marks.
 	scope marks
-	// ids maps an encoding of what is printed, for a type or for docs, to a number. Types that are printed alike have the same
-	// encoding, and so the same number in shapes.
+	// ids maps what is printed to a number: an encoding of a type, or of docs (a description with notes). Types that are printed
+	// alike have the same encoding, and so the same number in shapes.
 	ids    map[string]uint32
 	shapes map[*typ]uint32
 	loops  map[*def]uint32 // a number for each recursive definition
@@ -154,8 +154,8 @@ func (s *sharing) add(doc *schema, input bool) {
 	}
 }
 
-// walk counts t and the types inside it, if counted is true. When a type is met again, the types
-// inside it are not counted again: a name for the outer type is enough. hint suggests a name.
+// walk visits t and the types inside it, and counts them if counted is true. When a type is met again, the types inside it are not
+// counted again: a name for the outer type is enough. hint suggests a name.
 func (s *sharing) walk(t *typ, counted bool, hint string) {
 	body := t.body()
 	if body.kind == tRef {
@@ -200,8 +200,8 @@ func (s *sharing) parts(t *typ, counted bool, hint string) {
 	})
 }
 
-// loop adds a recursive definition to the types that may get a name. It visits each recursive definition only once, because
-// the recursion would not end otherwise.
+// loop adds a recursive definition to the types that may get a name. It visits each such definition only once, because the
+// recursion would not end otherwise.
 func (s *sharing) loop(d *def) {
 	if s.walked[d.body] {
 		return
@@ -211,7 +211,7 @@ func (s *sharing) loop(d *def) {
 	s.parts(d.body, true, d.hint)
 }
 
-// name makes the named types, and replaces the types where they occur by references.
+// name makes the named types. Wherever such a type occurs, it puts a reference to it.
 func (s *sharing) name() {
 	var named []*group
 	for _, g := range slices.Backward(s.order) { // inner types first: their names make the outer types shorter

@@ -56,9 +56,9 @@ func minified(raw json.RawMessage) string {
 	return string(b)
 }
 
-// fallback returns the name of the tool with its JSON Schema in a comment, for schemas that
-// TypeScript does not express. It returns "" if a schema is not JSON. If the schema of the result
-// is too long, or only wraps the result, the comment has the type of the result instead.
+// fallback returns the name of the tool with its JSON Schema in a comment, for schemas that TypeScript does not express. It returns
+// "" if a schema is not JSON. If the output schema is too long, or only wraps the result, the comment has the TypeScript type of
+// the result instead of this schema.
 func (t Tool) fallback(o Options, estimate func(string) int) string {
 	in, out := "", ""
 	if t.Input != nil {
@@ -168,8 +168,8 @@ func Unwraps(output json.RawMessage) bool {
 // shortened is the mark after a type that is not complete.
 const shortened = " /* shortened; see the result */"
 
-// brief returns the type of s on one line, without comments, followed by mark. It has as many levels as fit into limit tokens.
-// If not even one level fits, it has some properties of the first level, or it is unknown.
+// brief returns the type of s on one line, without comments, followed by mark. It has as many levels as fit into limit tokens. If
+// not even one level fits, brief returns some properties of the first level, or "unknown".
 func (s *schema) brief(limit int, mark string, estimate func(string) int) string {
 	root := s.root.body
 	for i := 0; i < 100 && root.kind == tRef; i++ { // at most 100 times, since a type may refer to itself

@@ -43,7 +43,7 @@ func sentenceEnd(s string, i int) bool {
 	return true
 }
 
-// minRepeat is the length in bytes from which on a repeated sentence is left out.
+// minRepeat is the minimum length, in bytes, of a sentence that is left out when it occurs again.
 const minRepeat = 40
 
 // prose returns a description, cleaned and without repeated sentences. It joins the lines to one,
@@ -95,7 +95,7 @@ func listItem(line string) bool {
 	return false
 }
 
-// once returns the line s without the sentences that it repeats.
+// once returns the line s, with each of its sentences only once.
 func once(s string) string {
 	if len(s) < 2*minRepeat {
 		return s
