@@ -21,8 +21,8 @@ type Options struct {
 	TOON, JS bool
 }
 
-// Form is the language in which a text is written or, if only JSON within the text was rewritten, the language of the last such
-// piece.
+// Form is the language in which a text is written. If only pieces of JSON within the text were rewritten, it is the language of the
+// last of these pieces.
 type Form string
 
 // These are the forms that an [Output] may have.
@@ -64,17 +64,17 @@ const (
 // arrays of scalars. A leaf is a scalar or an empty container.
 const minInTables = 30
 
-// If a text has at least trustBytes bytes, and at least a fifth of it (1/trustPart) is white space that compact JSON does not
-// have, compact JSON certainly has fewer tokens. Then the tokens of the text are not counted.
+// If a text has at least trustBytes bytes, and at least a fifth of it (1/trustPart) is white space that compact JSON leaves out,
+// compact JSON certainly has fewer tokens. Then the tokens of the text are not counted.
 const (
 	trustBytes = 64 << 10
 	trustPart  = 5
 )
 
-// Text shortens one text block. One JSON object or array becomes compact JSON, TOON or JavaScript, without needless escapes.
-// JSON Lines (at least two lines, all of them objects) become compact lines, or an array in TOON. A list or dict as Python
-// prints it becomes one of these forms if o permits any but JSON (see ofLiteral). In any other text, the JSON in it is
-// shortened if o permits any form but JSON (see [Pieces]). A text whose new form would have more tokens is returned unchanged.
+// Text shortens one text block. One JSON object or array becomes compact JSON, TOON or JavaScript, without needless escapes. JSON
+// Lines (at least two lines, all of them objects) become compact lines, or an array in TOON. If o permits TOON or JavaScript, Text
+// also shortens a list or dict as Python prints it (see ofLiteral), and the JSON within any other text (see [Pieces]). A text whose
+// new form would have more tokens is returned unchanged.
 func Text(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	start := 0
@@ -116,9 +116,9 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// shortest returns the compact JSON in the form that has the fewest tokens, if that saves enough (see shareTOON). The parameter
-// doc is nil if TOON is not possible, and whole means that the input was exactly one value. The result textTokens is the number
-// of tokens of text, or 0 if they were not counted.
+// shortest returns the compact JSON in the form that has the fewest tokens, if that form saves enough (see shareTOON). The
+// parameter doc is nil if TOON is not possible, and whole means that the input was exactly one value. The result textTokens is the
+// number of tokens of text, or 0 if they were not counted.
 func shortest(doc *document, compact string, whole bool, o Options) (text string, form Form, textTokens int) {
 	text, form = compact, FormJSON
 	weight := -1 // tokens of compact; -1 if not yet known
@@ -149,9 +149,9 @@ func shortest(doc *document, compact string, whole bool, o Options) (text string
 	return text, form, textTokens
 }
 
-// ofLiteral shortens a Python literal. The parameter source is its text, and literal is the same value as JSON. The output is
-// TOON, JavaScript or, if the text has a parenthesis, as in Decimal('1.5'), JSON. It must save so many tokens that the change
-// of the format is worth it; otherwise the text is returned unchanged.
+// ofLiteral shortens a Python literal. The parameter source is the text of the literal, and the parameter literal is the same value
+// as JSON. The output is TOON, JavaScript or, if the text has a parenthesis, as in Decimal('1.5'), JSON. If the output does not
+// save enough tokens to be worth the change of format, the text is returned unchanged.
 func ofLiteral(source, literal string, o Options) Output {
 	doc, compact, ok := read(literal, o.TOON)
 	if !ok {
@@ -187,7 +187,8 @@ func Weigh(text string) int {
 	return tokens.Sample(text, samples, sampleBytes)
 }
 
-// spacious reports whether a text certainly has no fewer tokens than its compact JSON, so that they need not be counted.
+// spacious reports whether compact JSON certainly has no more tokens than the text that it was made from. Then the tokens need not
+// be counted.
 func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
@@ -203,7 +204,8 @@ func (d *document) table(compact int) (string, bool) {
 	return d.encode(compact, compact+compact/8)
 }
 
-// compactLines reads JSON Lines: at least two lines, each an object. It ignores blank lines.
+// compactLines reads JSON Lines: at least two lines, each an object. It ignores blank lines. It returns false if the text is
+// anything else.
 func compactLines(in string) ([]string, bool) {
 	if in[0] != '{' {
 		return nil, false

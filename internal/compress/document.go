@@ -5,7 +5,7 @@ import "mcpx/internal/base/wire"
 // A document that exceeds one of these limits is not converted to TOON.
 const (
 	maxBytes   = 8 << 20 // bytes of its compact JSON
-	maxDepth   = 64      // nested containers, for JavaScript too; TOON's indentation grows with the square of this
+	maxDepth   = 64      // nested containers, for JavaScript too; the bytes of TOON's indentation can grow with the square of the depth
 	maxColumns = 256     // columns of one table, since a reader has to count cells
 	maxFields  = 512     // columns and groups of columns of one table
 )

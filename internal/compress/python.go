@@ -39,7 +39,7 @@ func pythonAt(text string) (compact string, size int, ok bool) {
 	return string(p.out), p.pos, true
 }
 
-// python reads a literal and writes JSON.
+// python reads a literal and writes JSON. Methods that convert a value return false if they find anything that fromPython refuses.
 type python struct {
 	src string
 	pos int
@@ -66,7 +66,7 @@ func (p *python) accept(c byte) bool {
 	return true
 }
 
-// value converts the next value. Its containers may be nested as deeply as levels says.
+// value converts the next value. levels is how many containers may be nested in each other from here on.
 func (p *python) value(levels int) bool {
 	switch c := p.peek(); {
 	case levels == 0:
@@ -157,7 +157,7 @@ func (p *python) number() bool {
 	return true
 }
 
-// str converts the string that begins with quote to a JSON string.
+// str converts the string that begins with the character quote to a JSON string.
 func (p *python) str(quote byte) bool {
 	p.out = append(p.out, '"')
 	for p.pos++; p.pos < len(p.src); p.pos++ {

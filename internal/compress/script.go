@@ -37,7 +37,7 @@ type part struct {
 	next       int32 // index of the part that follows this one and all parts inside it
 	count      int32 // number of members or items
 	parent     int32 // index of the container around it; -1 if there is none
-	same       int32 // index of the first part with the same text; of this part if it is short or no string, object or array
+	same       int32 // index of the first part with the same text; its own index if the part is short, or a number or literal
 	kind       int32 // index in kinds, for an object; -1 for all else
 }
 
@@ -211,7 +211,8 @@ func (s *script) group() bool {
 	return repeats
 }
 
-// ofKind finds the kind of object i. It returns false if JavaScript would change the keys of the object.
+// ofKind finds the kind of object i, or adds a kind. byKeys maps a hash of keys to the kinds with this hash. ofKind returns false
+// if JavaScript would change the keys of the object.
 func (s *script) ofKind(i int32, seed maphash.Seed, byKeys map[uint64][]int32) bool {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -296,7 +297,7 @@ func (s *script) faithful(i int32) bool {
 	return true
 }
 
-// integerKey parses a key that JavaScript may treat as an array index.
+// integerKey parses a key that JavaScript may treat as an array index. ok is false if the key is not such an integer.
 func integerKey(key string) (n int64, ok bool) {
 	if key == "" || len(key) > 18 || key[0] < '0' || key[0] > '9' || key[0] == '0' && len(key) > 1 {
 		return 0, false

@@ -372,8 +372,8 @@ func commonSuffix(a, b string) string {
 // maxFallback is the longest default value, in bytes.
 const maxFallback = 40
 
-// fallback finds the default value of a leaf, which is a value of at most maxFallback bytes that at least 60 % of the objects
-// have. A leaf that is derived or has a prefix gets none, and neither do fewer than three objects.
+// fallback finds the default value of a leaf. This is a value of at most maxFallback bytes that at least 60 % of the objects have.
+// There is no default value for a leaf that is derived or has a prefix, or if there are fewer than three objects.
 func (s *script) fallback(l *leaf) {
 	if l.derived || l.prefix != "" || len(l.column) < 3 {
 		return

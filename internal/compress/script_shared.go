@@ -2,11 +2,11 @@ package compress
 
 import "strings"
 
-// Shared writes several values together as JavaScript. The result head has the functions and consts for everything that
-// repeats; bodies[i] is an expression that uses them and evaluates to exactly values[i]. Each of values is an object or array
-// as compact JSON; texts[i] is the form in which values[i] would be written alone. ok is true if the values can be written so
-// (see shared), and if head and bodies have fewer tokens than texts, at most shareJS percent of the tokens of values, and at
-// most maxScriptShare percent of their bytes.
+// Shared writes several values together as JavaScript. The result head has the functions and consts for everything that repeats.
+// bodies[i] is an expression that uses them and evaluates to exactly values[i]. Each of values is an object or array as compact
+// JSON, and texts[i] is the form in which values[i] would be written alone. ok is false if the values cannot be written in this way
+// (see shared), or if that does not save enough: head and bodies must have fewer tokens than texts, at most shareJS percent of the
+// tokens of values, and at most maxScriptShare percent of their bytes.
 func Shared(values, texts []string) (head string, bodies []string, ok bool) {
 	if head, bodies, ok = shared(values); !ok {
 		return "", nil, false

@@ -47,8 +47,8 @@ func expression(value []byte) string {
 	return string(value)
 }
 
-// head returns the lines at the beginning of the script: first a line for each function, and then a line for each const. Call
-// it after the value was written, since this makes the consts. It returns false if there is neither a function nor a const.
+// head returns the lines at the beginning of the script: first a line for each function, and then a line for each const. It must be
+// called after the method value, which makes the consts. It returns false if there is neither a function nor a const.
 func (w *scriptWriter) head() (string, bool) {
 	var out []byte
 	for k := range w.kinds {
@@ -189,7 +189,7 @@ func (w *scriptWriter) function(out []byte, k *kind) []byte {
 	return append(out, ')')
 }
 
-// fallbackPart returns a part that has the default value.
+// fallbackPart returns a part whose text is the default value of the leaf.
 func (l *leaf) fallbackPart(s *script) int32 {
 	at := slices.IndexFunc(l.column, func(i int32) bool { return s.str(i) == l.fallback })
 	return l.column[at]
@@ -245,7 +245,8 @@ func (w *scriptWriter) leaf(out []byte, k *kind, l *leaf) []byte {
 	return append(out, '`')
 }
 
-// literal appends a part without calls and names of consts, since the parameters of a function may have the same names.
+// literal appends a part as plain JSON, with keys as in JavaScript but without calls and names of consts. It is for the inside of
+// functions, whose parameters may have the same names.
 func (w *scriptWriter) literal(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	open := w.text[p.start]

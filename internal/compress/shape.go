@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// These are the limits of [Shape]. They let [Shape] name all that matters in a usual document, and be fast for any document.
+// These are the limits of [Shape]. With them, the shape of a usual document names all that matters, and no document takes long.
 const (
 	shapeDepth = 8
 	shapeItems = 20  // so many items at the beginning of each array are read; of the later items, only a sample
@@ -36,10 +36,10 @@ func Shape(raw []byte, maxTokens int) string {
 	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
 }
 
-// ShapeOf returns the [Shape] of a value that contains a long array or object (the container). The parameter parts has the JSON
-// of only some elements or members of the container; a member includes its key. The parameter count is the number of all
-// elements or members. The parameters head and tail are the JSON of the value before the first and after the last of them; head
-// ends with the opening bracket.
+// ShapeOf returns the [Shape] of a value that contains a long array or object (the container). The parameter parts has the JSON of
+// only some elements or members of the container; a member includes its key. The parameter count is the number of all elements or
+// members. The parameter head is the JSON of the value up to and including the opening bracket of the container, and tail is the
+// JSON after the last element or member.
 func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
 	raw := append(make([]byte, 0, len(head)), head...)
 	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // index of the opening bracket of the container
@@ -183,7 +183,8 @@ func (s *shape) field(key string) *field {
 	return f
 }
 
-// asMap returns the shape of all values if the object is a map, for example from IDs to objects, or nil if it is not.
+// asMap returns the shape of all values if the object is a map, for example from IDs to objects. It returns nil if the object has
+// different members instead.
 func (s *shape) asMap() *shape {
 	if s.value != nil || s.notMap || len(s.keys)+s.more <= mapKeys {
 		return s.value
@@ -234,7 +235,7 @@ func (s *shape) merge(o *shape) {
 	}
 }
 
-// Keys returns the keys in a value that [Shape] reads, each once.
+// Keys returns the keys in a value, each once. It finds the keys that [Shape] reads.
 func Keys(raw []byte) (keys []string) {
 	if !wire.Valid(raw) {
 		return nil

@@ -8,7 +8,7 @@ import (
 )
 
 // Value returns the JSON of a text that is exactly one JSON value, or a list or dict as Python prints it. If the text is JSON
-// Lines, the result lines is true and the value is an array of the objects.
+// Lines, the result lines is true and the value is an array of the objects. ok is false for any other text.
 func Value(text string) (value json.RawMessage, lines, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || !strings.Contains("{[\"-0123456789tfn", text[:1]) {

@@ -20,8 +20,8 @@ const (
 	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON
 	// may be only an example; then it must be at least half of the text.
 	maxWrapper = 2000
-	// minPiece is the least size, in bytes, of an array of numbers or literals that shares its lines with other text. Shorter
-	// ones, such as [1], are mostly references. No shorter piece of any kind is rewritten.
+	// minPiece is a size in bytes. A piece of fewer bytes is not rewritten. If a shorter piece is an array of numbers or literals,
+	// such as [1], and shares its lines with other text, it is not even taken as a piece, because it is mostly a reference.
 	minPiece = 40
 )
 
@@ -82,8 +82,8 @@ func (b *brackets) next(pos int) int {
 	return min(b.curly, b.square)
 }
 
-// pieceAt reads the object or array at the beginning of a text. size is its length in bytes or, if ok is false, how many bytes
-// were read.
+// pieceAt reads the object or array at the beginning of a text. size is its length in bytes. If ok is false, there is none, and
+// size is how many bytes were read.
 func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	if size, ok = wire.First(text); ok {
 		return json.RawMessage(text[:size]), size, true
@@ -116,8 +116,8 @@ func apart(text string, start, end int) bool {
 }
 
 // separate reports whether a reader can tell the TOON of a piece from the text around it. A table or list says how many rows or
-// items it has, but text after it on the same line, or on an indented line, could be a part of the last one. An object does not
-// show where it begins and ends: a line such as "status: ok" above or below it could be one of its members.
+// items it has, but text after it on the same line, or on an indented line, could be a part of its last row or item. An object does
+// not show where it begins and ends: a line such as "status: ok" above or below it could be one of its members.
 func separate(toon, text string, p Piece) bool {
 	above, after := strings.TrimRight(text[:p.Start], "\r\n"), text[p.End:]
 	below := strings.TrimLeft(after, "\r\n")
@@ -137,10 +137,10 @@ func likeMember(text string) bool {
 	return found && (!strings.ContainsAny(key, " \n") || key[0] == '"') || text != "" && strings.Contains("{}", text[:1])
 }
 
-// within shortens those pieces of a text that [Pieces] finds and that have at least minPiece bytes. It keeps all bytes around
-// them, and writes a piece as TOON only if the piece is then separate from them. If the text is a JSON string with pieces, its
-// contents are shown without the quotes, unless that needs more tokens or the text has less than minPiece bytes. If o permits
-// neither TOON nor JavaScript, the text is not changed.
+// within shortens those pieces of a text that [Pieces] finds and that have at least minPiece bytes. It keeps all bytes around the
+// pieces. It writes a piece as TOON only if a reader can tell the TOON from the text around it (see separate). If the text is a
+// JSON string with pieces, its contents are shown without the quotes, unless that needs more tokens or the text has less than
+// minPiece bytes. If o permits neither TOON nor JavaScript, the text is not changed.
 func within(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	if !o.TOON && !o.JS {
