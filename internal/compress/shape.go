@@ -26,9 +26,9 @@ const (
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of the items.
-// Deep levels and last keys are replaced by their number until the text has at most maxTokens according to [tokens.Ceiling].
-// For a text that is not JSON, Shape returns "not JSON".
+// It reads the first items of an array and a sample of the others. A key with a question mark is missing in some of the items. The
+// text has at most maxTokens tokens according to [tokens.Ceiling]. If it would have more, deep levels and the last keys of objects
+// are replaced by the number of the keys that are left out. For a text that is not JSON, Shape returns "not JSON".
 func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
 		return "not JSON"
