@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// The index has the words in the first maxText bytes of one text, such as a description. It has no words of a schema with more
-// than maxSchema bytes.
+// The index has only the first maxText bytes of each text, such as a description. It has nothing of a schema with more than
+// maxSchema bytes.
 const (
 	maxText   = 8 << 10
 	maxSchema = 256 << 10
@@ -21,15 +21,16 @@ const eventsPerTool = 80
 type builder struct {
 	x     *Index
 	terms terms
-	// tool collects the words of tools: each tool is one of its documents. srv collects the words of servers: each server is
-	// one of its documents.
+	// tool collects the words of tools, and each of its documents is a tool. srv collects the words of servers, and each of its
+	// documents is a server.
 	tool, srv corpus
 	// last maps each definition to the number of the last tool that has it.
 	last map[definition]uint32
 	seed maphash.Seed
 }
 
-// definition identifies what a tool does: tools with equal definitions are the same tool. schema is a hash.
+// definition identifies what a tool does. Tools with equal definitions, on whatever servers, are taken as the same tool. The field
+// schema is a hash of the input schema.
 type definition struct {
 	name, description string
 	schema            uint64

@@ -21,7 +21,7 @@ var foldTable = []struct{ plain, accented string }{
 	{"е", "ё"}, {"ا", "أإآٱ"}, {"ي", "ى"}, {"ه", "ة"}, {"ک", "ك"}, {"و", "ؤ"},
 }
 
-// plainOf has the plain letter of each accented one.
+// plainOf maps each accented letter to the plain one.
 var plainOf = func() map[rune]string {
 	m := make(map[rune]string, 400)
 	for _, f := range foldTable {
@@ -65,9 +65,9 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteRune(r)
 }
 
-// stem removes the ending of a word in ASCII letters, as if it were English, or of a word in Cyrillic, as if it were Russian,
-// or the article of an Arabic one. Of a short form such as repo, it returns the stem of the longer word. The word is already
-// folded: in lower case and without accents. All other words are returned unchanged.
+// stem removes the ending of a word: of a word in ASCII letters as if it were English, and of a word in Cyrillic as if it were
+// Russian. Of an Arabic word it removes the article. Of a short form such as repo, it returns the stem of the longer word. The word
+// must be folded: in lower case and without accents. All other words are returned unchanged.
 func stem(text string, c script) string {
 	switch c {
 	case latin:

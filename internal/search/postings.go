@@ -19,8 +19,8 @@ const (
 	fields
 )
 
-// fieldWeight has two numbers for each field: weight is how much a word in the field counts. b is from the formula BM25F and
-// says how much less a word counts in a long field: from 0 for no less, to 1.
+// fieldWeight has two numbers for each field. weight says how much a word in the field counts. b is from the formula BM25F. It is
+// between 0 and 1: with 0, a word in a long field counts as much as a word in a short one, and with a greater b it counts less.
 var fieldWeight = [fields]struct{ weight, b float32 }{
 	inName:       {3.0, 0.5},
 	inTitle:      {1.5, 0.5},

@@ -20,8 +20,8 @@ const (
 // or four thirds of its value, the recall that TestRetrieval measures on public tasks changes by 0.02 at most.
 const (
 	synonymWeight = 0.3
-	// halfWeight is the weight of a number, of a quoted value, of two adjacent words joined, and of words such as "file" that
-	// say what a mention is.
+	// halfWeight is the weight of a number, of a quoted value, of two adjacent words joined, and of words such as "file" that say
+	// what a path, a web address or another [mention] is.
 	halfWeight = 0.5
 	// impliedWeight is the weight of a word that is not in the query, but that other words of the query imply (see hints).
 	impliedWeight = 0.8
@@ -50,8 +50,8 @@ type alt struct {
 	weight float32
 }
 
-// need is one of the things that a query asks for. keys[i] is the text for which groups[i] stands, such as a stem or two
-// adjacent words; no key occurs twice.
+// need is one of the things that a query asks for. keys[i] is the text that groups[i] is for, such as a stem or two adjacent words.
+// No key occurs twice.
 type need struct {
 	keys   []string
 	groups []group
@@ -63,8 +63,8 @@ type need struct {
 	otherScript bool
 	// deprecated means that the query mentions deprecation.
 	deprecated bool
-	// unknownWeight is the total weight of the words that occur in no tool and in no server, not even as a synonym. Words that
-	// have a translation do not count.
+	// unknownWeight is the total weight of the words that occur in no tool and in no server, not even as a synonym. Words that have
+	// a translation are not included.
 	unknownWeight float32
 	// servers maps the number of each server that the query names to what is added to the scores of its tools.
 	servers map[uint32]float32
@@ -93,8 +93,8 @@ func actOf(st string) act {
 	return unknown
 }
 
-// then returns the act of two words together: a is the act of the first word, and b of the second. The result is b if b is
-// removes or a is unknown, otherwise a.
+// then returns the act of two words together, where a is the act of the first word, and b the act of the second. The first word
+// decides, unless its act is unknown or the second word removes something.
 func (a act) then(b act) act {
 	if a == unknown || b == removes {
 		return b

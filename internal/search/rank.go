@@ -147,9 +147,9 @@ func (r *ranking) weak(n *need, parts []need) bool {
 	return len(parts) <= 1 && (r.fit(n) < minFit || r.onlyServer(n))
 }
 
-// onlyServer reports whether the query names a server, but its other words fit no tool. It considers only servers whose tools
-// all begin with the same word, since this word of the query then says nothing about the tool: of git_log, git_show…, none
-// fits "git push".
+// onlyServer reports whether the query names a server, but its other words fit no tool. It considers only servers whose tools all
+// begin with the same word, such as git_log and git_show. A query with this word fits all of them, but "git push" asks for
+// something that none of them does.
 func (r *ranking) onlyServer(n *need) bool {
 	for at := range n.servers {
 		prefix := r.x.servers[at].prefix

@@ -43,7 +43,7 @@ type Index struct {
 	named map[string]uint32
 	// tool and srv say in which tools and in which servers each word occurs.
 	tool, srv postings
-	// vocab maps each term, which is a stem, to its index.
+	// vocab maps each stem to its term, which is a number.
 	vocab map[string]uint32
 	// spelled has what a misspelled word may mean, by the first letter: the stems of vocab, and one word for each stem.
 	spelled ['z' + 1 - 'a'][]string
@@ -52,14 +52,14 @@ type Index struct {
 	centre  vector
 }
 
-// toolRef is a tool; its index is the number of its document.
+// toolRef is a tool. Its index in Index.tools is also the number of its document in the postings.
 type toolRef struct {
 	name   string
 	server uint32
 	// act is what the tool does, as its name says. If the tool has the annotation readOnlyHint, act agrees with it: with true it is
 	// asks, and with false it is changes or removes.
 	act act
-	// deprecated means that the definition of the tool says so.
+	// deprecated means that the definition of the tool says that the tool is deprecated.
 	deprecated bool
 	// Tools with the same definition form a linked list: same is the number of the first tool in it, next the
 	// number of the next tool. The last tool has its own number as next.
@@ -84,9 +84,9 @@ func New(snap *catalog.Snapshot) *Index {
 	return b.finish()
 }
 
-// Search returns the best tools for query, best first. Equal scores keep the catalogue's order, so that the same query gives
-// the same list in every process. It returns nothing if no tool that it may return, nor its server, has a word of the query (or
-// a synonym), or if Options.Server is unknown.
+// Search returns the best tools for query, best first. Equal scores keep the catalogue's order, so that the same query gives the
+// same list in every process. It returns nil if Options.Server is unknown, or if none of the tools that it searches, and none of
+// their servers, has a word of the query or a synonym of one.
 func (x *Index) Search(query string, o Options) []Hit {
 	limit := o.Limit
 	if limit <= 0 {

@@ -28,8 +28,8 @@ func american(text string) string {
 	return text
 }
 
-// minSpelled is the least number of letters of a word that a misspelled word may mean, since too many short words differ by one
-// letter. If one letter replaces another, as in meyer and meter, the word must have minReplaced letters.
+// A misspelled word is only replaced by a word of at least minSpelled letters, since too many short words differ by one letter. If
+// one letter replaces another, as in meyer and meter, the word must have at least minReplaced letters.
 const minSpelled, minReplaced = 5, 7
 
 // addSpelled sets x.spelled. texts has a word for each stem of the vocabulary.
@@ -47,9 +47,10 @@ func (x *Index) addSpelled(texts []string) {
 	}
 }
 
-// respell returns what a misspelled word means, a word and its stem, or "". A word is misspelled if no tool has it, it has no
-// synonyms, and the English vocabulary of the word vectors lacks it. The word that is meant begins with the same letter, and differs
-// by one edit from text, or from st, the stem of text. If several words do, respell returns the one that most tools have.
+// respell returns what a misspelled word means, as a word and its stem, or "" and "" if the word is not misspelled or its meaning
+// is not found. A word is misspelled if no tool has it, it has no synonyms, and the English vocabulary of the word vectors lacks
+// it. The word that is meant begins with the same letter, and differs by one edit from text, or from st, the stem of text. If
+// several words qualify, respell returns the one that most tools have.
 func (x *Index) respell(text, st string) (meant, meantStem string) {
 	_, known := x.vocab[st]
 	if known || len(st) < minSpelled-1 || !isLetters(text) || thesaurus()[st] != nil {
@@ -78,7 +79,8 @@ func (x *Index) respell(text, st string) (meant, meantStem string) {
 
 func isLetters(s string) bool { return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" }
 
-// oneEdit reports whether one letter more, one less, another letter, or two adjacent letters in the other order make b of a.
+// oneEdit reports whether a becomes b if one letter is added, removed or replaced, or if two adjacent letters are swapped. To
+// replace a letter, the words must have at least minReplaced letters.
 func oneEdit(a, b string) bool {
 	letters := len(a)
 	if len(a)-len(b) > 1 || len(b)-len(a) > 1 {

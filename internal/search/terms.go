@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// terms assigns numbers to the stems while the index is built.
+// terms assigns numbers, which are called terms, to the stems while the index is built.
 type terms struct {
 	x *Index
 	// cache contains the entries of earlier words, by text.
@@ -61,8 +61,8 @@ func (t *terms) of(text string, c script) entry {
 	return e
 }
 
-// grams calls emit for each character of a word of a script without spaces, and for each pair of adjacent characters, with its
-// position.
+// grams calls emit for each character of a word of a script without spaces, and for each pair of adjacent characters. The parameter
+// at is the position of the character or pair in the word.
 func grams(run string, emit func(at int, gram string)) {
 	prev := -1
 	for i, r := range run {

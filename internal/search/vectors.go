@@ -91,8 +91,9 @@ func (v *vector) dot(w *vector) float32 {
 	return a + b + c + d
 }
 
-// seenFrom replaces v, as a unit vector, by the unit vector that points from centre to it. So what all tools have in common,
-// which does not distinguish them, is removed. A zero vector, of a text without known words, stays zero, so it is near to nothing.
+// seenFrom makes v a unit vector, and then replaces it by the unit vector that points from centre to it. This removes what all
+// tools have in common, which does not tell them apart. The zero vector, of a text without known words, stays zero, so it is near
+// to nothing.
 func (v *vector) seenFrom(centre *vector) {
 	if *v == (vector{}) {
 		return
