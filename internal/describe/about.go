@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxAbout is the maximum length of a server's purpose in an answer about the server, in tokens.
+	// maxAbout is the maximum length of a server's purpose in the answer of inspect about the server, in tokens.
 	maxAbout = 4000
-	// aboutBytes is how many bytes of a line of the purpose are read at most: no real text of maxAbout tokens has more bytes.
+	// aboutBytes is how many bytes of a line of the purpose are read at most. No real text of maxAbout tokens has more bytes.
 	aboutBytes = 16 * maxAbout
 	// maxIndent is the maximum number of spaces at the beginning of a line of the purpose.
 	maxIndent = 8
@@ -35,8 +35,8 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans each line of text and writes several empty lines as one. It cuts the text to at most limit tokens, or in
-// the first line that is longer than aboutBytes. A note after the cut says how many characters are missing.
+// wholeLines cleans each line of text and writes several empty lines as one. It cuts the text to at most limit tokens, and in any
+// case in the first line that is longer than aboutBytes. After a cut, a note says how many characters are missing.
 func wholeLines(text string, limit int) string {
 	var b strings.Builder
 	at, left, gap := 0, limit, ""

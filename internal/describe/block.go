@@ -88,8 +88,8 @@ func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	}
 }
 
-// writeRow writes all tools on one line. Unless d.tools is spelled, tools with a common prefix are written together, as in
-// `a_{b, c}`.
+// writeRow writes all tools on one line. Tools with a common prefix are written together, as in `a_{b, c}`, unless d.tools is
+// spelled.
 func (s *source) writeRow(b *strings.Builder, d detail) {
 	list := s.toolNames()
 	if d.params != noParams {

@@ -38,17 +38,15 @@ type detail struct {
 	desc    int // maximum length of each tool's description, in runes; 0 leaves it out
 }
 
-// form is a way to write the catalogue. The catalogue is the list of servers and tools in the description of inspect, which may
+// form is a way to write the catalogue, which is the list of servers and tools in the description of inspect. The catalogue may
 // continue in the description of exec.
 type form struct {
 	head string
 	mark string // is written before the name of each server
-	// ladder has the details from the poorest to the richest. With less room, a catalogue
-	// loses first the descriptions of tools, then the names of optional parameters, the line
-	// for each tool, the names of required parameters, the tool names, the topics of a big
-	// server, and last the purpose of the server. The steps are small, because the share of the
-	// room grows for all servers together (see raise), and room that is too small for the next
-	// step of all servers stays unused.
+	// ladder has the details from the poorest to the richest. If there is less room, a catalogue loses first the descriptions of
+	// tools, then the names of optional parameters, the line for each tool, the names of required parameters, the tool names, the
+	// topics of a big server, and last the purpose of the server. The steps must be small: the share of the room grows for all
+	// servers together (see raise), so room that is not enough for the next step of all servers stays unused.
 	ladder []detail
 }
 
@@ -176,10 +174,10 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	return c.pack(steps)
 }
 
-// raise gives the servers more detail, but no detail of a kind above highest. Every server may take the same share of the room,
-// and gets the richest detail that fits into its share, or keeps what it has. So all tools of small servers may be listed,
-// while large ones have only topics. The share grows in fixed steps, so that a change of one server mostly does not change the
-// blocks of the others.
+// raise gives the servers more detail, but no detail of a kind above highest. At each share of the room, every server gets the
+// richest detail that takes no more than this share, or keeps what it has. So all tools of small servers may be listed, while large
+// ones have only topics. The share grows in fixed steps, as long as all blocks fit together. Since the steps are fixed, a change of
+// one server mostly does not change the blocks of the others.
 func (c *canvas) raise(steps []step, highest kind) []step {
 	left := c.room.tokens
 	for i := range steps {
@@ -227,7 +225,7 @@ func (d detail) kind() kind {
 	return names
 }
 
-// step is the block of one server in one detail (ladder[level]), with a pointer to the next larger block.
+// step is the block of one server in one detail (ladder[level]), with a pointer to the next larger block of this server.
 type step struct {
 	source *source
 	canvas *canvas
@@ -305,9 +303,9 @@ type packer struct {
 	texts []string
 }
 
-// add puts a line on the current page or on a later page, and returns false if there is no room. The parameter inside means
-// that the line is not the first line of its block. If such a line or the rest of any line begins a new page, the page first
-// repeats the name of the server (owner).
+// add puts a line on the current page or on a later page, and returns false if there is no room. The parameter inside means that
+// the line is not the first line of its block. A page that begins inside a block, even inside a line, first repeats the name of the
+// server (owner).
 func (p *packer) add(line string, inside bool) bool {
 	if p.left == nil {
 		p.write(line)
@@ -344,8 +342,9 @@ func (p *packer) write(line string) {
 
 func (p *packer) done() []string { return append(p.texts, p.page.String()) }
 
-// cutTools returns the length in bytes of the longest beginning of line that ends with a comma outside brackets, as between two
-// tools, and has fewer than limit UTF-16 units, since a line end follows. It returns 0 if there is no such comma.
+// cutTools returns the length in bytes of the longest beginning of line that can end a page. It ends with a comma outside brackets,
+// as between two tools, and has fewer than limit UTF-16 units, since a line end follows. If there is no such comma, cutTools
+// returns 0.
 func cutTools(line string, limit int) (end int) {
 	depth, n := 0, 0
 	for i, r := range line {

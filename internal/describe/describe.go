@@ -24,17 +24,17 @@ type Budget struct {
 
 const (
 	defaultTokens = 1200
-	// smallTokens replaces defaultTokens if there are at most smallTools tools and no more servers, so that the whole answer to
-	// tools/list stays within 672 tokens (its other parts take 400). For each ten further tools, ten times stepTokens are
-	// added, which is more than ten tools need. With more than thirty tools or servers the limit is defaultTokens. If
-	// Budget.Tokens is more than defaultTokens, all these limits grow in proportion.
+	// smallTokens replaces defaultTokens if there are at most smallTools tools and at most as many servers, so that the whole
+	// answer to tools/list stays within 672 tokens (its other parts take 400). For each ten further tools, ten times stepTokens are
+	// added, which is more than ten tools need. With more than thirty tools or servers the limit is defaultTokens. If Budget.Tokens
+	// is more than defaultTokens, all these limits grow in proportion.
 	smallTokens, smallTools, stepTokens = 252, 10, 40
 
 	unlimited = 1 << 30
 )
 
-// These texts explain how to use inspect. If the budget has no room for the whole text and the catalogue, the description has
-// only its first sentence, or only its first words.
+// These texts explain how to use inspect. If the budget has no room for a catalogue after the whole text, the description has only
+// the first sentence of the text, or only its first words.
 const (
 	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
 	briefUsage = `Look a tool up before exec: {server_name, tool_name}; {query} finds tools.`
@@ -175,9 +175,9 @@ func enabled(snap *catalog.Snapshot) []*catalog.Server {
 	return list
 }
 
-// limit returns how large the descriptions may be: as large as b says or, where b says nothing, as the defaults say. If there
-// are few servers and tools, it allows fewer tokens. The description as a JSON string may have 3 % more tokens than the
-// description itself.
+// limit returns how large the description of inspect and the catalogue may be: as large as b says or, where b says nothing, as the
+// defaults say. If there are few servers and tools, it allows fewer tokens. The description as a JSON string may have 3 % more
+// tokens than the description itself.
 func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {

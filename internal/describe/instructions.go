@@ -21,12 +21,12 @@ const (
 	purposesTokens = 400
 )
 
-// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters, or snap.Empty if that explains
-// why there are no servers. The first line names servers and explains how to find a tool. Unless f.Brief is set, the second
-// line tells the model to look a tool up before a call. What follows depends on the client. If the client does not cut
-// descriptions (b.Chars is 0), the names of the other servers follow, since the client may show no descriptions until the model
-// searches for tools. If the client cuts descriptions, the names or purposes for which the descriptions have no room follow.
-// All these texts are shortened to the room that there is.
+// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters. If there are no servers, these are
+// snap.Empty, which explains why, unless it is empty. The first line names servers and explains how to find a tool. Unless f.Brief
+// is set, the second line tells the model to look a tool up before a call. What follows depends on the client. If the client does
+// not cut descriptions (b.Chars is 0), the names of the other servers follow, since the client may show no descriptions until the
+// model searches for tools. If the client cuts descriptions, the names or purposes for which the descriptions have no room follow.
+// What follows is shortened to the room that is left.
 //
 // A client reads the instructions only once, perhaps before the tools of a server are known. So the instructions have only what
 // does not depend on the tools: purposes of servers, and names for which the descriptions have no room.
@@ -63,12 +63,12 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	return text
 }
 
-// unknown reports whether the tools of s are not known yet, but may become known before the client lists tools. That cannot be
-// expected of a server which gave no list of tools in an earlier run of mcpx (Tried).
+// unknown reports whether the tools of s are not known yet, but may become known before the client lists tools. If the server gave
+// no list of tools in an earlier run of mcpx (Tried), it is not expected to give one in time.
 func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
-// firstLine returns a line that names servers and explains how to find a tool, within firstLineChars. The result named is how
-// many servers the line names: the first ones of the list.
+// firstLine returns a line that names servers and explains how to find a tool, within firstLineChars. It names the first servers of
+// the list, and the result named is their number.
 func firstLine(servers []*catalog.Server) (text string, named int) {
 	line := func(n int) string {
 		what := "MCP servers"
@@ -92,9 +92,9 @@ func others(servers []*catalog.Server, room int) string {
 	return line(n)
 }
 
-// mostOf returns n if fits(n) is true. Otherwise it returns the last number before the first of 1, 2, 3 and so on that does not
-// fit. It tries n first: a text with all n names may fit though a text with n-1 names does not, since the shorter list
-// is followed by the number of names that are left out.
+// mostOf returns n if fits(n) is true. Otherwise it tries 1, 2, 3 and so on, and returns the last number before the first that does
+// not fit. It tries n first, because a text with all n names may fit though a text with n-1 names does not: the shorter list is
+// followed by the number of names that are left out.
 func mostOf(n int, fits func(n int) bool) int {
 	if fits(n) {
 		return n
@@ -106,9 +106,9 @@ func mostOf(n int, fits func(n int) bool) int {
 	return most
 }
 
-// unnamed returns the servers for whose names the tool descriptions of mcpx may have no room. It assumes a line with the name and
-// "(1000+)", a large number of tools, for each server, because the tools may not be known yet. If all these lines fit, it returns
-// nil. Otherwise it returns the servers that nameRows does not name.
+// unnamed returns the servers whose names may not fit into the tool descriptions of mcpx. The tools may not be known yet, so it
+// assumes for each server a line with the name and "(1000+)", a large number of tools. If all these lines fit, it returns nil.
+// Otherwise it returns the servers that nameRows does not name.
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {

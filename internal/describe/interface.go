@@ -26,8 +26,8 @@ type Options struct {
 	// ShortNames means that the arguments of inspect are named server and tool, not
 	// server_name and tool_name.
 	ShortNames bool
-	// ListingTokens is the maximum number of tokens that complete tools may take in the answer about a server, or to a query
-	// that is a list of several tool names; 0 means 3000. In the answer about several tools of one server they may take
+	// ListingTokens is the maximum number of tokens that complete tools may take in the answer about a server, or to a query that
+	// is a list of several tool names; 0 means 3000. In the answer to a call that names several tools of one server, they may take
 	// listingOver times as many.
 	ListingTokens int
 	// LearnedType is for tools without an output schema. It returns the TypeScript type of the results that the tool has returned
@@ -162,15 +162,15 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
 }
 
-// Tool returns the answer to inspect with the names of a server and a tool: the complete definition of the tool, after the
-// state of the server unless it is ready or idle, and before the type of earlier results.
+// Tool returns the answer to inspect with the names of a server and a tool: the state of the server unless it is ready or idle, the
+// complete definition of the tool, and the type of the results that the tool has returned so far, if it is known.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
 	return stateLine(s) + texts[0] + o.learned(s, t)
 }
 
-// learned returns a line with the type of the earlier results of t. It is empty if no results are known, if t has an output
-// schema, or if tools are shown as JSON Schema.
+// learned returns a line with the type of the results that t has returned so far. It is empty if no results are known, if t has an
+// output schema, or if tools are shown as JSON Schema.
 func (o Options) learned(s *catalog.Server, t *catalog.Tool) string {
 	const prefix = "\n// seen: "
 	if o.LearnedType == nil || !o.TypeScript || t.OutputSchema != nil {
@@ -183,8 +183,8 @@ func (o Options) learned(s *catalog.Server, t *catalog.Tool) string {
 }
 
 // Tools returns the answer to a call of inspect that names several tools of one server. In TypeScript, the text of a tool leaves
-// out the parts that the text of an earlier tool in the answer already has. If the complete tools take more tokens than the
-// answer about a whole server may have, the answer has the form of [Named], with this limit for the complete tools.
+// out the parts that the text of an earlier tool in the answer already has. If the complete tools take more than listingOver times
+// o.ListingTokens, the answer has the form of [Named], and its complete tools take at most as many tokens.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	if len(ts) == 1 {
 		return Tool(s, ts[0], o)
@@ -219,9 +219,9 @@ func Declaration(t *catalog.Tool) string {
 // cutLegend explains the mark [+N] at the end of a description that was cut.
 const cutLegend = "// [+N]: N more characters, all with that tool_name alone\n"
 
-// definitions returns the complete definition of each tool, for an answer that has all of them. If descriptions were cut to
-// o.MaxDescription, legend is a line to write above the definitions. The descriptions of a single tool are not cut to that
-// length.
+// definitions returns the complete definition of each tool, for an answer that has all of them. If there are several, TypeScript
+// has the descriptions of parameters cut to o.MaxDescription. If a description was cut, legend is a line to write above the
+// definitions, otherwise it is empty.
 func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) {
 	if !o.TypeScript {
 		for _, t := range ts {

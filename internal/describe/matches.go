@@ -15,9 +15,10 @@ const (
 	// CompleteMatches is how many tools the answer of [Matches] shows complete, if they are short enough.
 	CompleteMatches = 3
 	// A tool is short enough to be shown complete, with its description and all parameters, if this takes at most matchTokens
-	// tokens, or firstTokens for the best tool. In TypeScript, after the first complete tool another one is shown complete only if
-	// all complete tools together take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens, or
-	// by less (see brief). Of 28 best tools that took more than matchTokens, 25 were the right ones.
+	// tokens, or firstTokens for the best tool. The best tool may be longer because a long one is mostly the right one: of 28 best
+	// tools that took more than matchTokens, 25 were right. In TypeScript, after the first complete tool another one is shown
+	// complete only if all complete tools together take at most allMatchTokens. Other tools are shown by a signature of at most
+	// signatureTokens, or by less (see brief).
 	firstTokens, matchTokens, allMatchTokens, signatureTokens = 1200, 500, 250, 100
 	// matchDescription is the maximum length of a parameter's description in the answer of [Matches], in characters, if it
 	// shows several complete tools as TypeScript.

@@ -120,8 +120,8 @@ var (
 		`) `)
 )
 
-// withoutNoise returns s without the beginning that noise matches, unless nothing else is left. If the rest begins with a
-// letter from a to z, it becomes a capital letter.
+// withoutNoise returns s without the beginning that noise matches, unless nothing else is left. If the rest begins with a small
+// letter from a to z, this letter becomes a capital.
 func withoutNoise(s string) string {
 	at := noise.FindStringIndex(s)
 	if at == nil || at[1] >= len(s) {
@@ -141,9 +141,9 @@ var (
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
 
-// repeats reports whether text says no more than name: each word of text must be one of the fillers, the words that say
-// nothing, or be in name. Only in the comparison with name, an "s" at the end of a word does not count. With the list
-// serverWords, "secure-filesystem-server" repeats the name filesystem.
+// repeats reports whether text says no more than name. This is so if each word of text is in name or is one of the fillers, which
+// are words that say nothing. In the comparison with name, an "s" at the end of a word is ignored. With the list serverWords,
+// "secure-filesystem-server" repeats the name filesystem.
 func repeats(text, name string, fillers []string) bool {
 	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	known := strings.FieldsFunc(strings.ToLower(name), other)

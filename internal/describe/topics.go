@@ -27,8 +27,8 @@ type topic struct {
 	tools []int // indexes of the tools that have the topic in their names
 }
 
-// about returns a line with at most limit topics of s. A topic of ten tools or more is followed by their number, which is
-// rounded down so that one more tool mostly does not change it.
+// about returns a line with at most limit topics of s. After a topic of ten tools or more follows their number, which is rounded
+// down so that one more tool mostly does not change it.
 func (s *source) about(limit int) string {
 	if s.topics == nil {
 		s.topics = topicsOf(s.server.Name, s.toolNames())
@@ -43,9 +43,9 @@ func (s *source) about(limit int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf returns at most maxTopics topics of tools with these names; topics of more tools mostly come first (see level). The
-// words in the name of the server are no topics. A topic is left out if all its tools already belong to earlier topics (see
-// also mostShare). If there are more than fewExact tools, a topic is also left out if all its tools except one belong to
+// topicsOf returns at most maxTopics topics of tools with these names. Topics of more tools mostly come first (see level). The
+// words in the name of the server are no topics. A topic is left out if all its tools already belong to earlier topics (for an
+// exception, see mostShare). If there are more than fewExact tools, a topic is also left out if all its tools except one belong to
 // earlier topics, so that one more tool mostly adds no topic.
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
