@@ -21,7 +21,7 @@ type Made struct {
 // Unfinished is the outcome of a call that was cancelled because its program ended.
 const Unfinished = "CANCELLED"
 
-// running is a program that runs in a helper process, as the main process sees it. It answers what the program asks for.
+// running is a program that runs in a helper process, as this process sees it. It answers the requests of the helper.
 type running struct {
 	host   Host
 	limits Limits
@@ -55,9 +55,9 @@ func (p *running) reply(ctx context.Context, request []byte) []byte {
 	return encodeReply(nil, &Failure{CodeFailed, "unknown request"})
 }
 
-// time starts the clock of the program, and returns when the program has run for as long as it may. The helper, which waits for
-// that, then ends the program; if the program still runs after the duration grace, time has the helper killed. time also returns
-// when ctx ends, which means that the program has ended.
+// time starts the clock of the program, and returns when the program has run for as long as it may. The helper waits for this
+// reply, and then ends the program. If the program still runs after the duration grace, time has the helper killed. time also
+// returns when ctx ends, which means that the program has ended.
 func (p *running) time(ctx context.Context) {
 	p.clock.start()
 	select {
@@ -94,8 +94,8 @@ func (p *running) fits(value json.RawMessage, failure *Failure) (json.RawMessage
 	return value, failure
 }
 
-// begin records a call, and refuses it if the program has made too many. The helper has checked that already, but
-// this process does not rely on it.
+// begin records a call and returns its index in made, or a failure if the program has made too many calls. The helper has checked
+// the number already, but this process does not rely on it.
 func (p *running) begin(c sentCall) (index int, failure *Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,8 @@ func (p *running) begin(c sentCall) (index int, failure *Failure) {
 	return len(p.made) - 1, nil
 }
 
-// overCalls is the error of a call that a program makes after as many as it may make. ended is how many of these have ended.
+// overCalls is the error of a call that a program makes after it has made as many as it may. most is this number, and ended is how
+// many of these calls have ended.
 func overCalls(most, ended int) string {
 	return fmt.Sprintf("a program may make %d calls, of which %d have ended; this one was not made. Catch this error and return what you have, "+
 		"and do the rest in another program, or with each of exec", most, ended)
@@ -133,8 +134,8 @@ func (p *running) calls() []Made {
 // maxListed bounds how many kinds of calls Summary lists. Calls of the same tool with the same outcome are one kind.
 const maxListed = 20
 
-// Summary lists the calls of a program that was ended early, on one line: which calls were made, and with which
-// outcome.
+// Summary lists the calls of a program on one line: which calls were made, and with which outcome. It is for a program that has
+// failed, or that has returned and logged nothing.
 func Summary(made []Made) string {
 	type kind struct{ name, outcome string }
 	counts := make(map[kind]int)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// clock measures the time of a program, from the first call of start. It stands still while the user confirms a call.
+// clock measures the time of a program, from the first call of start. It does not run while it is held, which is while the user
+// confirms a call.
 type clock struct {
 	over chan struct{} // closed when the time is over
 

@@ -48,7 +48,7 @@ func (worker) Do(job *helper.Job) []byte {
 //go:embed prelude.js
 var prelude string
 
-// maxLogs bounds the lines of console.log together, in bytes, and maxLines their number, because each line of a kept result
+// maxLogs bounds all lines of console.log together, in bytes. maxLines bounds their number, because each line of a kept result
 // needs memory in addition to its text.
 const (
 	maxLogs  = 256 << 10
@@ -213,8 +213,8 @@ func (e *engine) begin(start quickjs.Value, code string) *answer {
 	return out
 }
 
-// unbalanced replaces the engine's own message if the fault of a program shows only behind its end, and the message is about the
-// text there, such as a bracket that is not in the program. aboutEnd matches such messages.
+// unbalanced replaces the engine's own message if the engine finds a fault only after the end of the program, in the text that mcpx
+// has put there. Such a message may name a bracket that is not in the program. aboutEnd matches these messages.
 const unbalanced = "SyntaxError: the program ends within an expression, bracket, quote or comment, or closes a bracket too many"
 
 var aboutEnd = pattern.New(`unexpected |expecting '|invalid property name`)
@@ -296,7 +296,9 @@ func (e *engine) failure(err error) *answer {
 	} else {
 		out.Line, out.Column = placeOf(stackOf(err))
 	}
-	if out.Message == "null" || exhausted(out.Message) { // here only the engine throws null, without memory for an error
+	// If the program throws null, the prelude calls the method fail. A null that comes here is from the engine itself, which had no
+	// memory even for an error.
+	if out.Message == "null" || exhausted(out.Message) {
 		out.End = endMemory
 	}
 	return out
@@ -315,8 +317,8 @@ func exhausted(text string) bool {
 	return text == "InternalError: out of memory" || text == "SyntaxError: out of memory" // the second comes from regular expressions
 }
 
-// The prelude (the JavaScript that runs before the program) calls the functions below. They return an error for arguments that
-// the prelude never passes; fetch also returns one if the job has ended.
+// The prelude (the JavaScript that runs before the program) calls the functions below. They return an error if they get arguments
+// that the prelude never passes. fetch also returns an error if the job has ended.
 
 var errArguments = errors.New("called with other arguments")
 
@@ -356,8 +358,8 @@ func (e *engine) send(args []any) (any, error) {
 	return "", nil
 }
 
-// fetch gets a kept result or a file, while the program waits. It returns a code (empty unless there is an error),
-// the text of the result, file or error, and whether this text contains large integers written as marked strings.
+// fetch gets a kept result or a file, while the program waits. It returns three values: a code, which is empty unless there is an
+// error; the text of the result, file or error; and whether this text contains large integers written as marked strings.
 func (e *engine) fetch(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, errArguments
@@ -419,7 +421,7 @@ func (e *engine) done(args []any) (any, error) {
 // maxMessage bounds the text of an error that the program threw, in bytes.
 const maxMessage = 4 << 10
 
-// fail receives the text and the stack trace of what the program threw, and whether it is null.
+// fail receives three values: the text and the stack trace of what the program threw, and whether it threw null.
 func (e *engine) fail(args []any) (any, error) {
 	if len(args) != 3 {
 		return nil, errArguments

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// This file defines what the main process and the helper send each other. A job is the size of its header (8 bytes,
-// big endian), the header as JSON, and the code. A request of the helper is one byte for its kind, and a body; the
-// reply depends on the kind. The answer, at the end of the job, is JSON.
+// This file defines what the main process and the helper send each other. A job is the size of its header (8 bytes, big endian),
+// the header as JSON, and the code. A request of the helper is one byte for its kind, and a body. The reply depends on the kind.
+// When the program has ended, the helper sends the answer, which is JSON.
 
 // These are the kinds of requests.
 const (
@@ -78,8 +78,8 @@ const (
 	endError  = "error"  // the program does not compile, threw an error, or did not handle a rejected promise
 	endTime   = "time"   // over the time limit
 	endMemory = "memory" // over the memory limit
-	endNull   = "null"   // it threw null; the engine does too, if it has no memory even for an error
-	endStuck  = "stuck"  // it awaits something that nothing will settle
+	endNull   = "null"   // the program threw null, or the engine did because it had no memory even for an error
+	endStuck  = "stuck"  // the program awaits something that nothing will settle
 	endOutput = "output" // the value is too long
 )
 

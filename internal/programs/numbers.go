@@ -15,7 +15,7 @@ import (
 // newMark returns a mark that no program can guess.
 func newMark() string { return "mcpx-" + rand.Text() + ":" }
 
-// exactDigits is a number of digits: an integer with at most that many digits is exact, since 2^53 has 16.
+// exactDigits is the number of digits up to which every integer is exact: 2^53 has 16 digits.
 const exactDigits = 15
 
 // quoteBig replaces the integers beyond 2^53 in valid JSON by strings with the mark. found is false, and the text unchanged, if

@@ -16,10 +16,10 @@ const headLines = 1
 // inFrame matches the place in an entry of a stack trace: a name in angle brackets, the line and the column.
 var inFrame = pattern.New(`\(?<[a-zA-Z]+>:(\d+)(?::(\d+))?\)?`)
 
-// placeOf finds the innermost entry of a stack trace that is within the program, and returns the line and the column of
-// this entry, both from 1. The column is 0 if the entry has none; both are 0 if there is no such entry. Entries on the line of
-// the function's head are not within the program, because the prelude (the JavaScript that runs before the program) is on that
-// line too.
+// placeOf finds the innermost entry of a stack trace that is within the program, and returns the line and the column of this entry,
+// both from 1. The column is 0 if the entry has none. Both are 0 if there is no such entry. Entries on the line of the function's
+// head are not within the program, because the prelude (the JavaScript that runs before the program) is on a line with the same
+// number.
 func placeOf(stack string) (line, column int) {
 	for _, found := range inFrame.FindAllStringSubmatch(stack, -1) {
 		line, _ = strconv.Atoi(found[1])
@@ -33,7 +33,7 @@ func placeOf(stack string) (line, column int) {
 // maxSource bounds the source line in an error, in characters.
 const maxSource = 120
 
-// at describes a place in a program, with the source line; empty if there is no such line.
+// at describes a place in a program, with the source line. It returns an empty string if the program has no such line.
 func at(code string, line, column int) string {
 	lines := strings.Split(code, "\n")
 	if line < 1 || line > len(lines) {

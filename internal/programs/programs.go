@@ -1,15 +1,15 @@
-// Package programs runs JavaScript programs, whose calls of tools this process makes, in bounded helper processes.
+// Package programs runs JavaScript programs in bounded helper processes. If a program calls a tool, this process makes the call.
 //
-// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the
-// network, the environment or other processes. Its helper process (see package helper) bounds memory and time. A program
-// reaches the outside only by messages to this process, which ask for a call, a kept result or a file. This process decides
-// about each such message, and trusts nothing that the helper sends: it counts the calls itself, and passes on only valid JSON.
+// A program comes from a model, so it may be wrong, endless or hostile. The engine (QuickJS) has no access to files, the network,
+// the environment or other processes. Its helper process (see package helper) bounds memory and time. A program reaches the outside
+// only by messages to this process, which ask for a call, a kept result or a file. This process decides about each such message,
+// and trusts nothing that the helper sends: it counts the calls itself, and passes on only valid JSON.
 //
 // # Time
 //
-// Two clocks bound a program. The helper measures how long the engine runs. This process measures how long the whole program
-// takes, except while the user confirms a call. When the time of either clock is over, the helper interrupts the engine and
-// still sends what the program has logged. If the helper does not do so at once, it is killed.
+// Two clocks bound a program. The clock in the helper measures how long the engine runs. The clock in this process measures how
+// long the whole program takes, and stands still while the user confirms a call. When the time of either clock is over, the helper
+// interrupts the engine and still sends what the program has logged. If the helper does not do so at once, it is killed.
 package programs
 
 import (
@@ -52,13 +52,13 @@ func (l Limits) WithDefaults() Limits {
 const (
 	// output bounds the value of a program, in bytes.
 	output = 1 << 20
-	// maxArguments bounds the arguments of a call, in bytes. This process may hold the arguments of Limits.AtOnce calls at a
-	// time.
+	// maxArguments bounds the arguments of a call, in bytes. This process may hold the arguments of Limits.AtOnce calls of one
+	// program at the same time.
 	maxArguments = 1 << 20
 	// frame bounds one message of a helper, in bytes: the answer, or a call with its arguments.
 	frame = 2*(output+maxLogs) + 64<<10
-	// extraMemory is the memory of a helper, in bytes, in addition to the memory of the engine. It is for messages and the Go
-	// runtime, which keeps address space from one program to the next.
+	// extraMemory is the memory of a helper, in bytes, in addition to the memory of the engine. It is for messages and for the Go
+	// runtime, which does not give address space back between two programs.
 	extraMemory = 128 << 20
 	// helpers is how many programs may run at the same time. One principal uses at most half of them.
 	helpers = 8
@@ -95,7 +95,7 @@ type Program struct {
 	Parameters string
 	Arguments  json.RawMessage
 	Limits     Limits
-	// Timeout replaces Limits.Time, but is cut to Limits.MaxTime; 0 means Limits.Time.
+	// Timeout is how long the program may take, but not longer than Limits.MaxTime; 0 means Limits.Time.
 	Timeout time.Duration
 }
 
@@ -103,7 +103,7 @@ type Program struct {
 type Call struct {
 	Server, Tool string
 	Arguments    json.RawMessage
-	// Hold stops the clock of the program until the func release is called.
+	// Hold stops the clock of the program until the returned function release is called.
 	Hold func() (release func())
 }
 
@@ -117,8 +117,8 @@ type Host struct {
 	Result func(ctx context.Context, handle string) (json.RawMessage, *Failure)
 	// File returns the text of a file.
 	File func(ctx context.Context, path string) (text string, failure *Failure)
-	// Progress gets how many of the calls have ended, and how many the program has asked for; nil if the client wants no
-	// progress.
+	// Progress gets how many of the calls have ended, and how many calls the program has asked for. It is nil if the client wants
+	// no progress.
 	Progress func(done, total int)
 }
 
@@ -163,7 +163,7 @@ func newRunner(memory int64, start helper.Starter) *Runner {
 // maxAtOnce bounds Limits.AtOnce.
 const maxAtOnce = 64
 
-// errOver is the cause with which the context of a program ends when its helper must be killed.
+// errOver is the cause of the end of a program's context if the helper must be killed because the program's time is over.
 var errOver = errors.New("the time of the program is over")
 
 // Run runs a program on behalf of owner, the ID of a principal. The error is a *semaphore.BusyError or ctx.Err(), or
@@ -229,7 +229,7 @@ func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	return &Fault{Line: a.Line, Text: a.Message}
 }
 
-// Close kills all helpers and returns when they have ended, also if it is called again.
+// Close kills all helpers, and returns when they have ended. A second call also waits for this.
 func (r *Runner) Close() { r.helpers.Close() }
 
 // read puts the helper's answer into the Outcome.

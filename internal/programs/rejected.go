@@ -11,10 +11,9 @@ import (
 	"modernc.org/quickjs"
 )
 
-// rejections are the promises of a program that were rejected, and whose rejection the program has not handled yet.
-// The engine has a hook that is called for rejections, but its Go package does not offer the hook. So watchRejections
-// sets the hook through the C interface, with fields that the Go package does not export. Only the goroutine
-// that runs the engine uses a rejections.
+// rejections are the promises of a program that were rejected, and whose rejection the program has not handled yet. The engine can
+// call a hook at each rejection, but its Go package offers no way to set the hook. So watchRejections sets it through the C
+// interface, with fields that the Go package does not export. Only the goroutine that runs the engine uses a value of this type.
 type rejections struct {
 	reasons quickjs.Value // an array, which no program can reach
 	array   lib.TJSValue  // the same array
@@ -23,8 +22,8 @@ type rejections struct {
 	open    []rejection
 }
 
-// rejection is one promise, identified by its address. If the engine frees a promise and uses its address for another
-// one, the newest entry belongs to the promise that has the address now.
+// rejection is one promise, identified by its address. If the engine frees a promise and gives its address to a new promise, there
+// may be two entries with this address; the newer entry is for the new promise.
 type rejection struct {
 	promise uintptr
 	reason  uint32 // index in the array of reasons

@@ -19,9 +19,9 @@ type Stored struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments.
 	Schema string
-	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b}; "" if there are none.
+	// Parameters has the names that the doc comment declares, as a pattern of JavaScript such as {a,b}. It is "" if there are none.
 	Parameters string
-	// Defaults has the arguments that apply to calls without them, as a JSON object; nil if there are none.
+	// Defaults has, as a JSON object, the arguments that a call gets if it lacks them. It is nil if there are none.
 	Defaults json.RawMessage
 	Code     string
 }
@@ -40,15 +40,15 @@ func (f Fault) String() string {
 	return f.File + ": " + f.Text
 }
 
-// maxStored bounds the programs in a folder; the others are not read.
+// maxStored is how many programs of a folder are read. If there are more, the rest is not read, and that is a fault.
 const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ReadFolder reads the programs in a folder: the files NAME.js, each of which must begin with a JSDoc comment. A file with a
-// wrong name, size or comment is a fault; its code is not checked (see [Runner.Check]). Hidden and other files are ignored.
-// forbidden are names that programs must not have. If the folder does not exist, that is a fault if the parameter required is
-// true; otherwise there are no programs.
+// ReadFolder reads the programs in a folder: the files NAME.js, each of which must begin with a JSDoc comment. A file with a wrong
+// name, size or comment is a fault; its code is not checked (see [Runner.Check]). Hidden and other files are ignored. forbidden are
+// names that programs must not have. A folder that does not exist is a fault if the parameter required is true. Otherwise it is
+// like an empty folder.
 func ReadFolder(folder string, required bool, forbidden []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -276,8 +276,8 @@ func init() {
 	}
 }
 
-// Print returns a text that identifies the state of a folder: it changes when the name, the size or the time of a program
-// changes. It is empty if the folder cannot be read.
+// Print returns a text that identifies the state of a folder: it changes when the name, the size or the modification time of a
+// program changes. It is empty if the folder cannot be read.
 func Print(folder string) string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
