@@ -51,8 +51,8 @@ func (s *Shape) encode() *placeOf {
 	return s.encodePlace(&s.root, ranges)
 }
 
-// results writes to ranges, for each key in p, the numbers of the first and the last result that had the key. If a key is at
-// several places in p, results combines them, because one type is printed for all values of a map.
+// results adds to ranges, for each key in p, the numbers of the first and the last result that had the key. If a key is at several
+// places in p, it has one range for all of them, because the values of a map are printed as one type.
 func (p *place) results(ranges map[string][2]uint32) {
 	if p == nil {
 		return

@@ -25,7 +25,7 @@ type member struct {
 	*typ
 }
 
-// typeOf returns one type for the values at all of these places together.
+// typeOf returns one type for all values that were at any of these places.
 func typeOf(places []*place) *typ {
 	t := &typ{}
 	var fields []*field
@@ -82,7 +82,7 @@ func typeOf(places []*place) *typ {
 	return t
 }
 
-// Objects whose keys occur in several results count as a map only if they have at least mapKeys different keys together.
+// Objects whose keys occur in several results are shown as a map only if they have at least mapKeys different keys together.
 const mapKeys = 8
 
 // like reports whether objects should be shown as a map: their keys are data rather than a fixed set of names. Examples are a map

@@ -107,8 +107,8 @@ func (s *Shape) under(slot **place, depth int) *place {
 	return *slot
 }
 
-// field returns the field of a key, and creates it if necessary. It returns nil if the key gets no field, for example because
-// there are too many fields. guess is the index at which the field is expected.
+// field returns the field of a key, and creates the field if necessary. It returns nil if the key gets no field, because it does
+// not look like an identifier or there is no room. guess is the index at which the field is expected.
 func (s *Shape) field(p *place, key []byte, guess, depth int) *field {
 	if guess < len(p.fields) && len(key) > 0 && p.fields[guess].key == string(key) {
 		return p.fields[guess]
@@ -138,7 +138,8 @@ func (s *Shape) field(p *place, key []byte, guess, depth int) *field {
 	return f
 }
 
-// unhashed finds a field that was read from the file with only a hash, and sets its key.
+// unhashed finds a field that was read from the file with only a hash, and sets its key. It returns nil if no field has the hash of
+// the key.
 func (s *Shape) unhashed(p *place, key []byte) *field {
 	if p.hashed == 0 {
 		return nil
@@ -178,7 +179,7 @@ func (s *Shape) dropRare(p *place) {
 	s.places = s.root.count()
 }
 
-// merge adds what is known about another place, o. The caller must not use o any more.
+// merge adds to p what is known about another place, o. The caller must not use o any more.
 func (p *place) merge(o *place) {
 	p.kinds |= o.kinds
 	p.objects += o.objects
@@ -233,7 +234,7 @@ const (
 	maxWord   = 20
 	maxWords  = 7
 	maxDigits = 4
-	maxMixed  = 12 // characters of a part that contains digits between letters, such as base64 in base64_encoded
+	maxMixed  = 12 // characters of a part between underscores in which a letter follows a digit, such as oauth2token
 )
 
 // identifier reports whether a key looks like an identifier that a programmer has chosen, and not like a name from the data, a
@@ -372,7 +373,8 @@ func (r *reader) text() (written []byte, ok bool) {
 	}
 }
 
-// skip reads an object or array without learning from it. It is not recursive, so deep nesting does no harm.
+// skip reads an object or array without learning from it, and reports whether it was complete. It is not recursive, so deep nesting
+// does no harm.
 func (r *reader) skip() bool {
 	for open := 0; r.pos < len(r.data); {
 		switch r.data[r.pos] {

@@ -23,12 +23,12 @@ const (
 	maxTools, maxAllPlaces = 1_000, 50_000
 	// maxQueue is how many results may wait to be learned from. Further results are skipped.
 	maxQueue = 32
-	// saveAfter is how long something that was learned may be only in memory.
+	// saveAfter is how long the store waits before it writes to disk what it has learned.
 	saveAfter = 10 * time.Second
 )
 
-// Tool is a tool in one part of the catalogue. A part is what clients with the same rights and the same view see of the
-// catalogue; these clients share what is learned.
+// Tool is a tool in one part of the catalogue. A part is what clients with the same rights and the same view see of the catalogue.
+// These clients share what the store learns about the tool.
 type Tool struct {
 	Server *catalog.Server
 	Tool   *catalog.Tool
@@ -114,7 +114,7 @@ func (s *Store) Due(tool Tool) bool {
 // sampled reports whether the store should learn from the nth result.
 func sampled(n int) bool { return n <= sampleAfter || n%sampleEvery == 0 }
 
-// tool returns what is known about a tool, and creates it if necessary. The caller holds mu.
+// tool returns what is known about a tool. If nothing is known yet, it adds an empty entry. The caller holds mu.
 func (s *Store) tool(n name) *tool {
 	t := s.tools[n]
 	if t == nil {
@@ -244,7 +244,7 @@ func (s *Store) TypeScript(tool Tool, prefix string, limit int) string {
 	return ""
 }
 
-// path returns where the file for a server is. The package registry deletes files that were not used for a long time.
+// path returns the path of the file for a server. The package registry deletes files that were not used for a long time.
 func (s *Store) path(server string) string { return filepath.Join(s.dir, server+".shapes.json") }
 
 // locked locks the mutex shapes and returns it. If the server of the tool is used for the first time, locked first reads the
