@@ -17,9 +17,9 @@ import (
 const (
 	maxColumns = 2000 // paths such as .user.login; values at further paths are left out
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
-	maxSamples = 12   // so many values of a column have their tokens counted, to estimate the tokens of all its values
+	maxSamples = 12   // of so many values of a column the tokens are counted, to estimate the tokens of all values
 	sampleSize = 200  // bytes that are counted of each such value
-	usualKey   = 40   // bytes of a key that the estimates of Plan include anyway; they add the further bytes of a longer key
+	usualKey   = 40   // bytes of a key that the estimates of Plan include for every key; they add the further bytes of a longer key
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.
@@ -135,7 +135,7 @@ func (d *Items) unmark(text string) {
 	}
 }
 
-// column makes a column. It returns nil if there are too many.
+// column makes a column. It returns nil if there are maxColumns already.
 func (d *Items) column(parent *column, key string) *column {
 	if len(d.columns) == maxColumns {
 		return nil
@@ -149,7 +149,7 @@ func (d *Items) column(parent *column, key string) *column {
 	return c
 }
 
-// field returns the column for a member of the objects in c, or nil.
+// field returns the column for a member of the objects in c, or nil if there are too many columns or levels.
 func (d *Items) field(c *column, key string) *column {
 	f := c.fields[key]
 	if f == nil && c.level < maxLevels {
@@ -164,7 +164,7 @@ func (d *Items) field(c *column, key string) *column {
 	return f
 }
 
-// element returns the column for the elements of the arrays in c, or nil.
+// element returns the column for the elements of the arrays in c, or nil if there are too many columns or levels.
 func (d *Items) element(c *column) *column {
 	if c.elements == nil && c.level < maxLevels {
 		if c.elements = d.column(c, ""); c.elements != nil {

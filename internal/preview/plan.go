@@ -10,8 +10,8 @@ import (
 
 // Plan says what is shown of the items. It is valid until [Items.Plan] makes another one.
 type Plan struct {
-	// Cost is about how many tokens are needed. Different plans for the same number of items nearly always have different
-	// costs.
+	// Cost is about how many tokens are needed. If two plans for the same number of items have the same cost, they are nearly
+	// always the same plan.
 	Cost          float64
 	items         int // how many items, from the first on
 	length, count int // indexes in lengths and counts: how long strings and arrays may be
@@ -137,8 +137,8 @@ func (d *Items) Plan(n int, budget float64) Plan {
 	return p
 }
 
-// mixed reports whether the path of c has values, such as null or an empty list, in some items, and arrays or objects with
-// contents in others. The values are then kept if any of these contents is kept.
+// mixed reports whether the path of c has values in some items, such as null or an empty list, and arrays or objects with contents
+// in others. The values are kept if any of the contents is kept.
 func (c *column) mixed() bool { return c.valued() && (c.elements != nil || len(c.fields) > 0) }
 
 // inside reports whether any column below this one is kept.

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/compress"
 )
 
-// prefixes are numbers of words at the beginning of a line. Lines count as the same if so many of their first words
-// are the same; 0 means the whole line.
+// prefixes are numbers of words at the beginning of a line. Lines are taken as the same if so many of their first words are the
+// same. 0 means the whole line.
 var prefixes = [...]int{0, 8, 5, 3}
 
 const (
@@ -21,8 +21,8 @@ const (
 	minLines       = 20   // lines that a text must have to be grouped
 )
 
-// comparedLines is how many lines of a text are compared at most. Of a longer text at least half as many are
-// compared, evenly spread; other lines are not counted.
+// comparedLines is how many lines of a text are compared at most. Of a longer text at least half as many lines are compared, evenly
+// spread over the text. The numbers that are shown do not include the other lines.
 const comparedLines = 4000
 
 // repeats groups lines that are the same except for their numbers.
@@ -85,7 +85,8 @@ func (r *repeats) line(offset int, line string) {
 	r.add(0, run, offset, line)
 }
 
-// add adds a line to its group for the given number of words at its beginning; 0 means the whole line.
+// add adds a line to its group for the given number of words at its beginning. 0 words means the whole line. hash is the hash of
+// these words, and text is their text.
 func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	at := slices.Index(prefixes[:], words)
 	if at < 0 {
@@ -101,8 +102,8 @@ func (r *repeats) add(words int, hash uint64, offset int, text string) {
 	}
 }
 
-// best returns the largest groups for one of the prefixes. It tries whole lines first, and then fewer and fewer
-// words, until the groups have at least half of the lines.
+// best returns the largest groups for one of the prefixes. It tries whole lines first, and then fewer and fewer words, until the
+// groups have at least half of the lines that are not blank. If they never have so many, or if the text is short, it returns nil.
 func (r *repeats) best() []*group {
 	for at := range r.groups {
 		groups, sum := r.largest(at), 0
@@ -182,7 +183,8 @@ func (p *paths) line(offset int, line string) {
 	}
 }
 
-// folders returns the directories at the greatest depth at which there are not too many.
+// folders returns the directories of the greatest depth at which there are at most maxOutermost directories. If there are then
+// fewer than minOutermost, it returns those of the next depth.
 func (p *paths) folders() (entries []entry) {
 	for depth := range p.order {
 		if len(p.order[depth]) > maxOutermost && len(entries) >= minOutermost {

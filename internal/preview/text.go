@@ -213,10 +213,11 @@ func (s *scan) outline() (title string, entries []entry) {
 	return "", nil
 }
 
-// outermost shows more than maxOutermost lines only if it would otherwise show fewer than minOutermost.
+// outermost and folders show more than maxOutermost lines only if they would otherwise show fewer than minOutermost.
 const maxOutermost, minOutermost = 60, 3
 
-// outermost returns the lines with the least indentation, and the lines of the next levels as long as there are few.
+// outermost returns the lines with the least indentation. It adds the lines of the next level, and so on, as long as there are at
+// most maxOutermost lines.
 func outermost(lines []entry) (some []entry) {
 	for level, last := 0, -1; ; last = level {
 		level = 1 << 20
@@ -238,10 +239,11 @@ func outermost(lines []entry) (some []entry) {
 	}
 }
 
-// maxLine is how many bytes of a line an overview has.
+// maxLine is how many bytes of a line of the text an overview shows.
 const maxLine = 120
 
-// clip shortens a line to maxLine bytes, and removes what could look like another line.
+// clip shortens a line to maxLine bytes. It also removes invisible characters, and each line break within the line becomes a space,
+// so that the line cannot look like several lines.
 func clip(line string) string {
 	more := ""
 	if len(line) > maxLine {
@@ -292,7 +294,7 @@ func listed(title string, entries []entry, budget int) string {
 	return ""
 }
 
-// deeper reports whether some entries have a smaller level, so that this level can be left out.
+// deeper reports whether some entries have a smaller level, so that the entries of this level can be left out.
 func deeper(entries []entry, level int) bool {
 	for _, e := range entries {
 		if e.level < level {

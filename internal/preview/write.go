@@ -12,9 +12,9 @@ import (
 
 // Look is what a reader gets first of a list that is too long.
 type Look struct {
-	// Items are the first items without the members that are left out. A string or array that is shortened ends with Mark and
-	// the number of characters or elements that are missing. An item, or an element of an array, of which nothing is shown is
-	// Mark.
+	// Items are the first items without the members that are left out. A string or array that is shortened ends with Mark and the
+	// number of characters or elements that are missing. Mark alone stands for an item, or an element of an array, of which nothing
+	// is shown.
 	Items []string
 	// Constant is an object with members that are the same in all items and are left out there; empty if there are none.
 	Constant string
@@ -140,8 +140,8 @@ func (w *writer) quote(at int32) {
 	w.out = wire.AppendQuoted(w.out, text)
 }
 
-// shortened writes a string, the mark, and omitted, which is the number of characters or elements that are left out. It does
-// not write this number if it is negative.
+// shortened writes a JSON string: text, the mark, and the number of characters or elements that are left out (omitted). If omitted
+// is negative, the number is not written.
 func (w *writer) shortened(text string, omitted int) {
 	w.marked = true
 	if text += w.marks[0]; omitted >= 0 {
@@ -176,8 +176,8 @@ func (w *writer) constants(c *column) bool {
 	return true
 }
 
-// maxLeftOut is how many paths [Look.LeftOut] names, and maxSiblings how many of one object, unless the object is an item
-// itself. Further paths are only counted.
+// maxLeftOut is how many paths [Look.LeftOut] names at most. maxSiblings is how many paths of members of the same object it names,
+// unless the object is an item itself. Further paths are only counted.
 const maxLeftOut, maxSiblings = 10, 4
 
 // leftOut returns the paths of the columns that are left out. If a column and everything below it are left out, it
