@@ -54,8 +54,8 @@ type Meter struct {
 // [Meter.Results].
 func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price: m.Price} }
 
-// Catalogue measures the definitions of all tools in snap. The result has the given notes, and further ones about servers that are not in
-// the figures.
+// Catalogue measures the definitions of all tools in snap. The result has the given notes, and a further note for each server that
+// is not in the figures.
 func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
 	var bare, lookups []int
@@ -85,8 +85,8 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	return c
 }
 
-// Totals returns two numbers of tokens: direct for the definitions of all tools in snap, and surface for the definitions of the tools that
-// mcpx shows in their place.
+// Totals returns two numbers of tokens: direct for the definitions of all tools in snap, and surface for the definitions of the
+// tools that mcpx shows in their place.
 func (m *Meter) Totals(snap *catalog.Snapshot) (direct, surface int) {
 	for i := range snap.Servers {
 		direct += sumTokens(Definitions(snap.Servers[i].Tools))
@@ -104,8 +104,8 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server. bare has the tokens of the definition of each tool, lookups the tokens of the answer of inspect about each
-// tool.
+// server measures one server. bare has the tokens of the definition of each tool, and lookups the tokens of the answer of inspect
+// about each tool.
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // the state must not affect the length of the text that inspect returns
@@ -128,8 +128,8 @@ func (m *Meter) surface(servers []catalog.Server) int {
 	return sumTokens(tools)
 }
 
-// derive computes those fields of s that follow from the counts of single tools. bare has the tokens of the definition of each tool,
-// lookups the tokens of the answer of inspect about each tool.
+// derive computes those fields of s that follow from the tokens of single tools. bare has the tokens of the definition of each
+// tool, and lookups the tokens of the answer of inspect about each tool.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {
@@ -154,8 +154,8 @@ func spread(costs []int) Spread {
 	return out
 }
 
-// growth fills c.Growth. For each number that the function steps returns, it adds a Step with the figures of this many servers. These are
-// the first servers in the order of their names.
+// growth fills c.Growth. For each number that the function steps returns, it adds a Step with the figures of this many servers.
+// These are the first servers in the order of their names.
 func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
 	n := len(snap.Servers)
 	for _, upTo := range steps(n) {

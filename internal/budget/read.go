@@ -89,8 +89,8 @@ func serverName(name string) string {
 	}, strings.TrimPrefix(name, "@"))
 }
 
-// Results measures the recorded results in dir (*.json and *.txt). The class of a result is its file name up to "--"; excluded names
-// classes that are left out. Each file is measured as one text block of a tool without special settings, and is never cut.
+// Results measures the recorded results in dir (*.json and *.txt). The class of a result is its file name up to "--". Classes that
+// excluded names are left out. Each file is measured as one text block of a tool without special settings, and is never cut.
 func (m *Meter) Results(dir fs.FS, excluded []string) (*Results, error) {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {

@@ -1,7 +1,7 @@
 package budget
 
-// Report is everything that was measured, and what `mcpx budget --json` prints.
-// All figures are tokens of Encoding unless they say otherwise.
+// Report is everything that was measured, and what `mcpx budget --json` prints. All figures are tokens of Encoding unless their
+// comments say otherwise.
 type Report struct {
 	// Encoding is the encoding that tokens are counted with: o200k_base.
 	Encoding string `json:"encoding"`
@@ -17,12 +17,12 @@ type Report struct {
 type Catalogue struct {
 	// Servers are sorted by name.
 	Servers []Server `json:"servers"`
-	// Total is all servers together; its name is empty.
+	// Total has the figures of all servers together; its name is empty.
 	Total Server `json:"total"`
-	// Surface is the cost of each of mcpx's own tools; their sum is Total.Surface.
+	// Surface has the cost of each of mcpx's own tools; the sum of these costs is Total.Surface.
 	Surface []Part `json:"surface"`
-	// Growth compares the costs without and with mcpx for growing numbers of servers: 1, 5, 10 and so on, up to all servers. The servers
-	// count in the order of their names.
+	// Growth compares the costs without and with mcpx for growing numbers of servers: 1, 5, 10 and so on, up to all servers.
+	// Servers are added in the order of their names.
 	Growth []Step `json:"growth"`
 	// ToolSearch has the size of the requests of clients that search for tools themselves, and so do not send all
 	// definitions.
@@ -49,9 +49,9 @@ type Server struct {
 	// Surface is what a model request carries with mcpx: the definitions of mcpx's own tools. For one server, it is measured as
 	// if mcpx had only this server. So the figures of the servers do not add up to the total.
 	Surface int `json:"surface"`
-	// Definition is the cost of single tools without mcpx; their sum is Direct.
+	// Definition is the cost of the definition of a single tool without mcpx; its sum over all tools is Direct.
 	Definition Spread `json:"definition"`
-	// Inspect is the cost of looking up single tools with inspect.
+	// Inspect is the cost of looking up a single tool with inspect.
 	Inspect Spread `json:"inspect"`
 	// BreakEven is how many tools a conversation can look up before mcpx costs as much as the direct connection: (Direct -
 	// Surface) / Inspect.Median. It is 0 if mcpx costs more even without looking up a tool, and if there are no tools.
@@ -60,15 +60,15 @@ type Server struct {
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Search is the size of a request of a client that searches for tools itself. Such a request contains the definitions that the client has
-// loaded. It also contains, depending on the client, the name of each tool, a line for each tool, or a line for each server. If the client
-// shows the servers' instructions, the request contains these too.
+// Search is the size of a request of a client that searches for tools itself. Such a request contains the definitions that the
+// client has loaded. It also contains, depending on the client, the name of each tool, a line for each tool, or a line for each
+// server. If the client shows the servers' instructions, the request contains these too.
 type Search struct {
 	// Client is the client's name.
 	Client string `json:"client"`
-	// Direct is the tokens without mcpx.
+	// Direct is the number of tokens without mcpx.
 	Direct int `json:"direct"`
-	// Surface is the tokens with mcpx.
+	// Surface is the number of tokens with mcpx.
 	Surface int `json:"surface"`
 }
 
@@ -85,11 +85,12 @@ type Spread struct {
 
 // Cost is what 1,000 requests cost, in dollars.
 type Cost struct {
-	// Direct is the cost of all definitions.
+	// Direct is the cost of the definitions of all tools, as the requests have them without mcpx.
 	Direct float64 `json:"direct"`
-	// Surface is the cost of mcpx's own tools.
+	// Surface is the cost of the definitions of mcpx's own tools.
 	Surface float64 `json:"surface"`
-	// Inspect is the cost of one looked-up tool (the median) in each request.
+	// Inspect is the additional cost if each of the requests also contains the answer of inspect about one tool, with the median
+	// number of tokens.
 	Inspect float64 `json:"inspect"`
 }
 
@@ -121,21 +122,21 @@ type Results struct {
 	Total Class `json:"total"`
 }
 
-// Class contains the figures of recorded results of one kind. Results are of one kind if the names of their files are the same up to
-// "--".
+// Class contains the figures of recorded results of one kind. Results are of one kind if the names of their files are the same up
+// to "--".
 type Class struct {
 	// Name is the name of the class.
 	Name string `json:"class,omitempty"`
 	// Documents is the number of results.
 	Documents int `json:"documents"`
-	// Received is the tokens of the texts in the files.
+	// Received is the number of tokens in the texts of the files.
 	Received int `json:"received"`
-	// Minified is the tokens that mcpx would send without TOON and JavaScript.
+	// Minified is the number of tokens that mcpx would send without TOON and JavaScript.
 	Minified int `json:"minified"`
-	// PlainTOON is the tokens if the library toon-go writes every result that is a JSON array or object, and the others are as
-	// in Minified.
+	// PlainTOON is the number of tokens if the library toon-go writes each result that is a JSON array or object, and mcpx writes
+	// the others as for Minified.
 	PlainTOON int `json:"plain_toon"`
-	// Sent is the tokens that mcpx sends.
+	// Sent is the number of tokens that mcpx sends.
 	Sent int `json:"sent"`
 	// TOON is the number of results that became TOON.
 	TOON int `json:"toon"`

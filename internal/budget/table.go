@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/describe"
 )
 
-// WriteTable writes r as text for the screen s. If s is a terminal and complete is false, it writes only what fits on one screen: the
-// totals, and the servers that cost the most.
+// WriteTable writes r as text for the screen s. If s is a terminal and complete is false, it writes only what fits on one screen:
+// the totals, and the servers with the highest cost.
 func WriteTable(w io.Writer, r *Report, s terminal.Screen, complete bool) error {
 	t := &table{Screen: s, all: complete || s.Height() == 0}
 	if r.Catalogue != nil {
