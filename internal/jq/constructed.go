@@ -7,8 +7,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Constructed returns the keys of each object that a filter constructs, in the filter's order. For {id, owner: {name}} these
-// are id and owner, and then name. Computed keys are left out. For an invalid filter it returns nil.
+// Constructed returns the keys of each object that a filter constructs, in the filter's order. For {id, owner: {name}} it returns
+// two lists: id and owner, and then name. Computed keys are left out. For an invalid filter it returns nil.
 func Constructed(filter string) (objects [][]string) {
 	if checkLength(filter) != nil {
 		return nil

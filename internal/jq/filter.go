@@ -135,8 +135,8 @@ func describe(filter string, err error) string {
 	return strings.ToValidUTF8(err.Error(), "\uFFFD")
 }
 
-// describeParse returns the text for a syntax error, with the position of the wrong token and the text before it,
-// because models find a place by its text more easily than by its number.
+// describeParse returns the text for a syntax error. It has the position of the wrong token and the text before the token, because
+// models find a place by its text more easily than by its number.
 func describeParse(filter string, err *gojq.ParseError) string {
 	const most = 24
 	end := min(max(err.Offset, 0), len(filter)) // the offset is after the wrong token
@@ -185,8 +185,8 @@ func (e *encoder) output(v any) error {
 	return e.check(0)
 }
 
-// check returns errOutput if n more bytes would exceed the limit. The first byte of buf does not count, since it is
-// the kind of the answer.
+// check returns errOutput if n more bytes would exceed the limit. The first byte of buf is not counted, since it is the kind of the
+// answer.
 func (e *encoder) check(n int) error {
 	if int64(len(e.buf)-1+n) > e.max {
 		return errOutput
@@ -251,7 +251,7 @@ func (e *encoder) object(v map[string]any, depth int) error {
 	return e.check(0)
 }
 
-// text writes a string, most of which need no escape.
+// text writes a string. Most strings need no escape, and are copied.
 func (e *encoder) text(s string) error {
 	if err := e.check(len(s) + 2); err != nil {
 		return err

@@ -43,7 +43,7 @@ type Limits struct {
 	// 8 bytes more than it has, so that the number of outputs is bounded too. Default 8 MB.
 	Output int64
 	// Helpers is how many helpers may run at the same time. If all are busy, at most queue.Calls further calls of Run wait for a
-	// helper. One principal uses at most half of the helpers at a time. Default 2.
+	// helper. One principal uses at most half of the helpers at the same time. Default 2.
 	Helpers int
 	// Idle is the time after which an unused helper ends. Default 60 s.
 	Idle time.Duration
@@ -128,11 +128,10 @@ func newRunner(l Limits, start helper.Starter) *Runner {
 	}, start)}
 }
 
-// Run applies a filter to input, which is one JSON value, and returns the outputs of the filter, if
-// any. The parameter owner is the ID of the principal for whom the filter runs. The outputs share one buffer, which
-// the caller owns. After an error there are no outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError or
-// ctx.Err(), or another one if the input is not JSON or no helper could be started. The end of ctx
-// kills the helper.
+// Run applies a filter to input, which is one JSON value, and returns the outputs of the filter, if any. The parameter owner is the
+// ID of the principal for whom the filter runs. The outputs share one buffer, which the caller owns. After an error there are no
+// outputs. The error is a *FilterError, a *LimitError, a *semaphore.BusyError or ctx.Err(). It is another error if the input is not
+// JSON, or if the helper could not be started or has failed. If ctx ends, the helper is killed.
 func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([]json.RawMessage, error) {
 	if err := checkLength(filter); err != nil {
 		return nil, err
@@ -154,8 +153,7 @@ func (r *Runner) Run(ctx context.Context, owner, filter string, input []byte) ([
 	return nil, fmt.Errorf("running the filter: %w", err)
 }
 
-// Close kills all helpers and returns when they have ended, also if it is called again. A
-// current Run fails.
+// Close kills all helpers, and returns when they have ended. A second call also waits for this. A Run that is under way fails.
 func (r *Runner) Close() { r.helpers.Close() }
 
 func limitError(what string, l Limits) *LimitError {
