@@ -41,7 +41,8 @@ var o200k = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// rank returns the rank of the token s, or noRank if s is not a token. Pairs with a low rank are merged first.
+// rank returns the rank of the token s, or noRank if s is not a token. When parts of a piece are merged, the pair whose token has
+// the lowest rank comes first.
 func (v *vocabulary) rank(s string) uint32 {
 	e, end, fingerprint := bucket(hash(s))
 	for ; e < end; e += 4 {
@@ -70,11 +71,11 @@ func Count(s string) int {
 	return n
 }
 
-// merge counts the tokens of one piece, like the function [merge], but for a piece of any length n. It takes time in proportion to
-// n log n.
+// merge counts the tokens of one piece as the function [merge] does, but for a piece of any length n. It takes time in proportion
+// to n log n.
 func (v *vocabulary) merge(p string) int {
-	// A part is identified by the position at which it begins. For each part, last and next have the positions of the parts before
-	// and after it.
+	// At first, each byte is a part. A part is identified by the position at which it begins. For each part, last and next have the
+	// positions of the parts before and after it.
 	last, next := make([]int, len(p)+1), make([]int, len(p)+1)
 	for i := range next {
 		last[i], next[i] = i-1, i+1

@@ -36,8 +36,8 @@ func Sample(s string, n, size int) int {
 	return sum * len(s) / (n * size)
 }
 
-// Ceiling returns [Estimate] plus half a percent, for budgets that must not be exceeded: wrong entries in the table make an
-// estimate slightly too low.
+// Ceiling returns [Estimate] plus half a percent, for budgets that must not be exceeded. An estimate can be slightly too low,
+// because the table gives a rank to a few texts that are no tokens.
 func Ceiling(s string) int {
 	n := Estimate(s)
 	return n + (n+199)/200
@@ -83,8 +83,8 @@ func longPiece(p string) int {
 	return n + merge(p)
 }
 
-// merge counts the tokens of one piece by byte-pair encoding: the adjacent pair with the lowest rank
-// becomes one part, until no pair is a token. len(p) <= maxMerge.
+// merge counts the tokens of one piece by byte-pair encoding. Two adjacent parts become one part, always the pair with the lowest
+// rank first, until no pair is a token. The piece must have at most maxMerge bytes.
 func merge(p string) int {
 	var at [maxMerge + 2]uint8     // start of each part, then the end of the last part
 	var ranks [maxMerge + 1]uint32 // rank of part i joined with part i+1
