@@ -127,8 +127,8 @@ func (f Folders) list() string {
 	return strings.Join(f, ", ")
 }
 
-// within returns the part of an absolute path that follows the path of a folder. The path may also begin with the path that the
-// folder has without symbolic links. inside is false if the path is not in the folder.
+// within returns the part of an absolute path that follows the path of a folder. Instead of this path, the parameter path may begin
+// with the folder's path without symbolic links. inside is false if the path is not in the folder.
 func within(folder, path string) (below string, inside bool) {
 	if below, inside = cut(folder, path); inside {
 		return below, true
@@ -140,8 +140,8 @@ func within(folder, path string) (below string, inside bool) {
 	return cut(actual, path)
 }
 
-// cut removes the path of a folder from the beginning of a path. It keeps any ".." in the rest, because split refuses such a
-// path.
+// cut removes the path of a folder from the beginning of a path. ok is false if the path does not begin with the folder's path. The
+// rest may contain "..", which split refuses.
 func cut(folder, path string) (below string, ok bool) {
 	folder = filepath.FromSlash(folder)
 	path = filepath.FromSlash(path)
@@ -170,8 +170,8 @@ func split(path string) (parts []string, err error) {
 	return parts, nil
 }
 
-// open opens the folder that directly contains the file. No part of the path below the folder may be a symbolic link, since a
-// link could lead to a hidden file.
+// open opens the folder that directly contains the file. No folder on the way to it may be a symbolic link, since a link could lead
+// to a hidden file.
 func (p place) open() (*os.Root, error) {
 	if info, err := os.Stat(p.folder); err != nil || !info.IsDir() { // opening a named pipe would wait
 		return nil, fs.ErrNotExist
@@ -202,7 +202,7 @@ func enter(root *os.Root, name string) (*os.Root, error) {
 		return nil, err
 	}
 	after, err := inner.Stat(".")
-	if err == nil && !os.SameFile(before, after) { // meanwhile it was replaced, for example by a link
+	if err == nil && !os.SameFile(before, after) { // the folder was replaced after Lstat, for example by a link
 		err = refused("%q in the path has just changed", name)
 	}
 	if err != nil {
