@@ -60,8 +60,8 @@ func summary(r *Report) string {
 	return strings.Join(parts, " ")
 }
 
-// catalogue draws the costs of tool definitions without and with mcpx: first for growing numbers of servers, then for each client that
-// searches for tools itself.
+// catalogue draws the costs of tool definitions without and with mcpx: first for growing numbers of servers, then for each client
+// that searches for tools itself.
 func (c image) catalogue(r *Report) {
 	keys := []chart.Key{{Colour: chart.Orange, Name: "connected directly"}, {Colour: chart.Green, Name: "through mcpx"}}
 	c.Heading("Tool definitions in every request", keys...)
@@ -85,8 +85,8 @@ func (c image) catalogue(r *Report) {
 	}
 }
 
-// pair draws two bars: the cost with servers connected directly, and the cost with mcpx. first and second are the two lines of the label.
-// largest is the cost whose bar has the full length.
+// pair draws two bars: the cost with servers connected directly, and the cost with mcpx. first and second are the two lines of the
+// label. largest is the cost whose bar has the full length.
 func (c image) pair(first, second string, direct, surface, largest int) {
 	const extra = 64 // bars can be longer here, because their labels are shorter than in the results
 	c.Row(first, second, 2*chart.Thick+2)
@@ -105,7 +105,8 @@ func (c image) pair(first, second string, direct, surface, largest int) {
 	c.Down(10)
 }
 
-// results draws a row for each class of results. The bars show the tokens received, minified and sent, relative to the tokens received.
+// results draws a row for each class of results. The bars show the tokens received, minified and sent, relative to the tokens
+// received.
 func (c image) results(r *Report) {
 	c.Heading("Tool results, in parts of what was received",
 		chart.Key{Colour: chart.Orange, Name: "received"}, chart.Key{Colour: chart.Blue, Name: "minified"}, chart.Key{Colour: chart.Green, Name: "sent"})
