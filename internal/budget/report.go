@@ -74,8 +74,7 @@ type Search struct {
 
 // Spread is the distribution of the costs of single tools.
 type Spread struct {
-	// Median is the median. If the number of tools is even, it is the mean of the two tools in the middle, rounded
-	// down.
+	// Median is the median cost. If the number of tools is even, it is the mean of the two costs in the middle, rounded down.
 	Median int `json:"median"`
 	// P95 is the 95th percentile (nearest rank).
 	P95 int `json:"p95"`

@@ -27,7 +27,7 @@ type form struct {
 type column struct {
 	key    wire.Span
 	fields int32 // number of columns directly in this group; 0 if this is a column of scalars
-	next   int32 // index of the column after this one and all columns in it
+	next   int32 // index of the first column after this one that is not inside it
 }
 
 // planner chooses the layout of every container in the same way as the reference encoder of TOON 4, with one exception: objects
@@ -137,9 +137,9 @@ func (p *planner) table(i int32, n *wire.Node) bool {
 	return true
 }
 
-// header appends the columns of a table: the members of object i, which is the first row. For a group of columns, it calls
-// itself; start is the first column of the whole table. If the table is too wide, header refuses the whole document, because
-// the planner would otherwise compare wide rows at every level of nesting.
+// header appends the columns of a table: the members of object i, which is the first row. It returns false if the object cannot be
+// a row. For a group of columns, header calls itself. start is the first column of the whole table. If the table is too wide,
+// header refuses the whole document, because the planner would otherwise compare wide rows at every level of nesting.
 func (p *planner) header(i, start int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count == 0 {

@@ -59,8 +59,8 @@ func hashOf(s string) uint64 {
 	return h
 }
 
-// repeated returns how many bytes of a part of a JSON text are in strings that repeat, or in the beginnings of paths that repeat.
-// A key counts as repeated only if it follows the same key as before, which happens in objects of one kind. The part must not
+// repeated returns how many bytes of a part of a JSON text are in strings that repeat, or in the beginnings of paths that repeat. A
+// repeated key is only included if the key before it is the same as the last time, as in objects of one kind. The part must not
 // begin within a string.
 func (set *stringSet) repeated(text string) (size int) {
 	key := uint64(0) // hash of the previous key

@@ -66,8 +66,8 @@ func (w *scriptWriter) head() (string, bool) {
 	return string(append(out, '\n')), true
 }
 
-// call returns how part i is written if it is an object that the script makes by calling a function: the kind, which has the
-// function, and the index of the object in kind.objects. If part i is written in another way, the kind is nil.
+// call says how part i is written. If the script makes the part by calling the function of a kind, call returns this kind, and the
+// index of the object in kind.objects. If part i is written in another way, the kind is nil.
 func (w *scriptWriter) call(i int32) (*kind, int) {
 	at := w.parts[i].kind
 	if at < 0 || w.kinds[at].name == "" {

@@ -24,7 +24,8 @@ func Value(text string) (value json.RawMessage, lines, ok bool) {
 	return value, ok, ok
 }
 
-// arrayOfLines converts JSON Lines to an array of the objects, without changing how these are written.
+// arrayOfLines converts JSON Lines to an array of the objects, without changing how the objects are written. ok is false if the
+// text is not JSON Lines.
 func arrayOfLines(text string) (value json.RawMessage, ok bool) {
 	if text[0] != '{' {
 		return nil, false

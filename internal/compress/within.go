@@ -17,8 +17,8 @@ type Piece struct {
 // These are the limits of [Pieces].
 const (
 	maxPieces = 1000
-	// Up to maxWrapper bytes of text around JSON are taken for an introduction to it. If there is more text, or code, the JSON
-	// may be only an example; then it must be at least half of the text.
+	// Up to maxWrapper bytes of text around JSON are taken for an introduction to the JSON. If there is more text, or code, the
+	// JSON may be only an example. Then it is used only if it is at least half of the text.
 	maxWrapper = 2000
 	// minPiece is a size in bytes. A piece of fewer bytes is not rewritten. If a shorter piece is an array of numbers or literals,
 	// such as [1], and shares its lines with other text, it is not even taken as a piece, because it is mostly a reference.

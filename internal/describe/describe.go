@@ -293,8 +293,9 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share returns the share of the limits z that a text of size o takes. It compares tokens, json and chars with their limits,
-// and returns the largest of the three shares. The result is whole if o takes all of that limit, and more if o exceeds it.
+// share returns the share of the limits z that a text of size o takes. It compares tokens, json and chars with their limits, and
+// returns the largest of the three shares. If this share is the whole limit, the result is the constant whole. If the limit is
+// exceeded, the result is greater.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {

@@ -13,8 +13,8 @@ const (
 	fewTools = 12
 	// maxTopics is the maximum number of topics of a server.
 	maxTopics = 60
-	// Two words such as "pull request" become one topic if they are often side by side: in at least the share pairShare of the
-	// names that have the more frequent of the two words, and in two names or more.
+	// Two words such as "pull request" become one topic if they are often side by side: in two names or more, and in at least the
+	// share pairShare of the names that have the more frequent of the two words.
 	pairShare = 0.75
 	// A word in more than the share mostShare of the names does not distinguish tools. It becomes a topic, but its tools may
 	// also belong to later topics.

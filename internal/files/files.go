@@ -21,10 +21,9 @@ import (
 // maxBytes is the size of the largest file that is read or created, in bytes.
 const maxBytes = 16 << 20
 
-// Folders are the absolute paths of the folders in which files may be read and created. An absolute path names a file
-// in the folder that contains it. A relative path is tried in each of the folders in turn: the file is read in the
-// first folder that has it, and created in the first folder of all. The zero value has no folders and refuses every
-// path.
+// Folders are the absolute paths of the folders in which files may be read and created. An absolute path names a file in the folder
+// that contains it. A relative path may mean a file in any of the folders: the file is read in the first folder that has it, and is
+// always created in the first of the folders. The zero value has no folders and refuses every path.
 type Folders []string
 
 // New returns folders without duplicates. It drops folders whose path is not absolute. It also drops the root of a

@@ -85,11 +85,15 @@ func typeOf(places []*place) *typ {
 // Objects whose keys occur in several results are shown as a map only if they have at least mapKeys different keys together.
 const mapKeys = 8
 
-// like reports whether objects should be shown as a map: their keys are data rather than a fixed set of names. Examples are a map
-// from ids to values, and a row whose columns depend on the query. All of this must be so: there are at least mapKeys different
-// keys; no key is in all objects; an object has on average at most a quarter of the keys; and either all values are objects (or
-// null), or none is. The keys are those of t.members. objects is the number of objects. common is how often these keys occur in
-// all objects together.
+// like reports whether objects should be shown as a map, because their keys are data rather than a fixed set of names. Examples are
+// a map from ids to values, and a row whose columns depend on the query. All of this must be true:
+//
+//   - there are at least mapKeys different keys;
+//   - no key is in all objects;
+//   - an object has on average at most a quarter of the keys;
+//   - either all values are objects (or null), or no value is an object.
+//
+// The keys are those of t.members. objects is the number of objects. common is how often these keys occur in all objects together.
 func (t *typ) like(common, objects int) bool {
 	if len(t.members) < mapKeys || 4*common > len(t.members)*objects {
 		return false

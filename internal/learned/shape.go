@@ -352,7 +352,7 @@ func kindOf(c byte) kinds {
 	return 0
 }
 
-// text reads a string and returns the bytes between its quotes, with escapes unchanged.
+// text reads a string and returns the bytes between its quotes, with escapes unchanged. ok is false if the string has no end.
 func (r *reader) text() (written []byte, ok bool) {
 	start := r.pos + 1
 	for at := start; ; at++ {

@@ -92,7 +92,7 @@ func onRejection(tls *libc.TLS, context uintptr, promise, _ lib.TJSValue, handle
 }
 
 const (
-	// maxRejections bounds how many rejections are kept at a time. Only the first one is ever shown.
+	// maxRejections bounds how many unhandled rejections are recorded. Only the first one is ever shown.
 	maxRejections = 1000
 	// plainProperty is JS_PROP_C_W_E: configurable, writable, enumerable.
 	plainProperty = 7

@@ -239,7 +239,7 @@ func parseParam(text string) (p param, fault string) {
 	return p, ""
 }
 
-// typeOf returns the JSON Schema of a type in a JSDoc comment.
+// typeOf returns the JSON Schema of a type in a JSDoc comment. ok is false if the type is not known.
 func typeOf(written string) (schema string, ok bool) {
 	written = strings.TrimSpace(written)
 	if item, isArray := strings.CutSuffix(written, "[]"); isArray {

@@ -17,7 +17,7 @@ type Answer struct {
 	// Type says how inspect shows the type of the tool's results, since the filter in Select was written for that. Without Select,
 	// Type is not used.
 	Type Type
-	// Untouched means that the result is neither compressed, searched with Grep nor cut; Select and Links still apply. Verbatim
+	// Untouched means that the result is not compressed, not searched with Grep and not cut. Select and Links still apply. Verbatim
 	// means that texts are not compressed, but are cut if they are too long.
 	Untouched, Verbatim bool
 	// Learn gets a sample of the JSON or text that a filter would be applied to. It is not called if the result is an

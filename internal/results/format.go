@@ -66,8 +66,8 @@ func (f Format) Texts(defaults compress.Options) compress.Options {
 func (f Format) Always() bool { return f.Structured == StructuredAlways }
 
 // Native returns the format for a client that calls the tool directly, not with exec. The client gets the upstream's
-// structuredContent or none. Without exec, it could neither read the rest of a result nor wait for the result of a call. So
-// Native sets no limit of bytes, and every call ends before the client gets an answer.
+// structuredContent or none. Such a client cannot read the rest of a cut result, or wait for the result of a call, because both
+// need exec. So Native sets no limit of bytes, and every call ends before the client gets an answer.
 func (f Format) Native() Format {
 	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f

@@ -129,7 +129,8 @@ type matcher struct {
 	deadline time.Time
 	work     int64 // units of work since the time was last checked
 
-	slots *semaphore.Semaphore // bounds the greps that run at the same time; nil if they are not bounded for this grep
+	// slots bounds the greps that run at the same time. It is nil if there is no bound, and after this grep has ended.
+	slots *semaphore.Semaphore
 	owner string               // the principal whose request this grep is for
 }
 

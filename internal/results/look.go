@@ -37,7 +37,7 @@ const (
 	// An object with fewer members than minMembers is not treated as a list. The beginning of its first long member
 	// is shown.
 	minMembers = 20
-	// If not all items fit, only so many items are shown that each can have about minItem tokens or more.
+	// If not all items fit, the number of items that are shown is so small that each can have at least about minItem tokens.
 	minItem = 24
 	// If there are more than manyItems items, an item is assumed to need about extraTokens tokens in addition to the parts that
 	// identify it.

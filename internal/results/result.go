@@ -116,8 +116,8 @@ func mergedLines(text string, longest int) (units []string) {
 }
 
 // rowEnds finds where the rows of a list on one line end, in JSON or a similar language. A row is text in brackets, followed by a
-// comma and another text in the same kind of brackets. If lists are nested, only the rows of the outermost list count. If there
-// are more than maxRows rows, rowEnds returns nil.
+// comma and another text in the same kind of brackets. If lists are nested, rowEnds finds only the rows of the outermost list. If
+// there are more than maxRows rows, rowEnds returns nil.
 func rowEnds(line string, maxRows int) (ends []int) {
 	start := max(0, strings.IndexAny(line, "[{("))
 	level, outermost := 0, len(line)

@@ -49,9 +49,9 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// plainItems returns t. But if t is an array, plainItems leaves out a description of the items that only repeats the description
-// of the array or the name of the array's property, which is the parameter key. Generators of schemas write such descriptions, as
-// in "tags parameter".
+// plainItems returns t. But if t is an array and the description of its items says nothing new, plainItems leaves this description
+// out. It says nothing new if it only repeats the description of the array or key, the name of the array's property. Generators of
+// schemas write such descriptions, as in "tags parameter".
 func plainItems(t *typ, key string) *typ {
 	if t.kind != tArray || t.elem.desc == "" {
 		return t

@@ -183,8 +183,8 @@ func (t *typ) settled() *typ {
 	return t
 }
 
-// key returns a string that is the same for types that differ at most in their docs. Unknown and simple types have a key, and
-// arrays whose element has a key of less than 40 bytes. For any other type the result is empty.
+// key returns a string that is the same for types that differ at most in their docs. It returns such a string for unknown and
+// simple types, and for arrays of elements whose own string has less than 40 bytes. For any other type the result is empty.
 func (t *typ) key() string {
 	switch t.kind {
 	case tUnknown:
@@ -262,9 +262,9 @@ func hoist(u *typ) *typ {
 	return u
 }
 
-// either returns the union of two types that differ only in their docs. If only one of the two has constraints, these are
-// dropped, since the union also allows all values of the other type. If both types have constraints, the constraints are
-// joined with "or".
+// either returns the union of two types that differ only in their docs. If only one of them has constraints, its constraints are
+// dropped, since the union also allows all values of the other type. If both types have constraints, the constraints are joined
+// with "or".
 func either(a, b *typ) *typ {
 	n := *a
 	n.desc = joinText(a.desc, b.desc)

@@ -42,8 +42,7 @@ func idf(n int, df float32) float32 {
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
 }
 
-// mass returns how much g adds to the score of a document in which a term of g has the impact 1 and the weight 1. It is greater
-// if the terms of g are in fewer documents.
+// mass returns the most that group g can add to the score of a document. The fewer documents have terms of g, the greater it is.
 func (p *postings) mass(g group) float32 {
 	df := float32(0)
 	for _, a := range g.alts {
@@ -172,8 +171,8 @@ func (r *ranking) onlyServer(n *need) bool {
 	return false
 }
 
-// fit returns how well the best tool fits a need. This is the share of the need's words that the tool has, where each word
-// counts by its weight.
+// fit returns how well the best tool fits a need: the weight of those words of the need that the tool has, as a share of the weight
+// of all its words.
 func (r *ranking) fit(n *need) float32 {
 	x := r.x
 	most := n.unknownWeight * idf(x.tool.docs, 1)

@@ -8,7 +8,7 @@ import (
 // terms assigns numbers, which are called terms, to the stems while the index is built.
 type terms struct {
 	x *Index
-	// cache contains the entries of earlier words, by text.
+	// cache has the entries of the words that occurred before, by the text of the word.
 	cache map[string]entry
 	// texts contains, for each term, a word with that stem.
 	texts []string

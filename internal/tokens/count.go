@@ -15,7 +15,7 @@ import (
 //go:embed o200k.gz
 var packed string
 
-// ranks is the number of tokens, and so of ranks.
+// ranks is the number of tokens. Each token has a rank, from 0 on.
 const ranks = 199_998
 
 // vocabulary contains the texts of all tokens. The [table] has only their hashes.
