@@ -131,7 +131,7 @@ type matcher struct {
 
 	// slots bounds the greps that run at the same time. It is nil if there is no bound, and after this grep has ended.
 	slots *semaphore.Semaphore
-	owner string               // the principal whose request this grep is for
+	owner string // the principal whose request this grep is for
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
