@@ -57,7 +57,7 @@ func (p *python) peek() byte {
 	return p.src[p.pos]
 }
 
-// accept skips white space and the byte after it, if that is c.
+// accept skips white space. If the byte after it is c, accept skips this byte too, and returns true.
 func (p *python) accept(c byte) bool {
 	if p.peek() != c {
 		return false

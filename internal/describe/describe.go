@@ -142,8 +142,8 @@ func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas
 	return list
 }
 
-// withoutMarks returns a canvas for a catalogue that has only the names of servers. Such a catalogue needs no explanation above
-// it, so it has more tokens.
+// withoutMarks returns a canvas for a catalogue that has only the names of servers. Such a catalogue needs no explanation above it,
+// so there is more room for the names.
 func (c *canvas) withoutMarks() *canvas {
 	names := *c
 	names.form = &forms[0]

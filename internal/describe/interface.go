@@ -59,8 +59,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Servers returns the answer to inspect without arguments: every server with its present state unless it is ready, the number
-// of its tools if it is known, and its purpose. If that is too long, the purposes are cut.
+// Servers returns the answer to inspect without arguments: every server with its present state unless it is ready, the number of
+// its tools if it is known, and its purpose. If the answer is too long, the purposes are cut.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
 		return nothing(snap)

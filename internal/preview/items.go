@@ -57,7 +57,9 @@ type column struct {
 	elements *column            // the column of the elements of arrays here
 
 	stats
-	keep, constant bool // what [Items.Plan] decided: the column is shown; all items have the same value
+	// keep and constant are what [Items.Plan] decided. keep means that the values are shown. constant means that they are the same
+	// in all items, and so are shown only once, outside of the items.
+	keep, constant bool
 }
 
 // stats describes the values of a column.

@@ -182,7 +182,7 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
-	left, room := 0, limit // left is the number of texts that are not written yet, including this one
+	left, room := 0, limit // left is the number of texts that are not written yet, with the one that is next
 	for _, b := range s.Received {
 		if b.HasText {
 			left++

@@ -23,6 +23,6 @@ func (p Pages) Held(ctx context.Context, handle string) (value any, origin Origi
 	return nil, Origin{}, &RefusedError{"/handle: is unknown or has expired"}
 }
 
-// Grow records that the call under a handle has ended, and that its result has size bytes. If this is too much, the store drops
-// what it keeps under this handle or others.
+// Grow records that the call under a handle has ended, and that its result has size bytes. If the store then holds more than it
+// may, it drops some of what it keeps. This may be what it keeps under the handle itself.
 func (s *Store) Grow(handle string, size int) { s.kept.Grow(handle, size) }

@@ -42,8 +42,8 @@ const (
 	// If there are more than manyItems items, an item is assumed to need about extraTokens tokens in addition to the parts that
 	// identify it.
 	manyItems, extraTokens = 100, 10
-	// An item is assumed to need at least assumedItem tokens, so a list of more than room/assumedItem items is not shown
-	// completely.
+	// An item is assumed to need at least assumedItem tokens. So of a list of more than room/assumedItem items, only the first
+	// items are shown.
 	assumedItem = 8
 	// To shorten a list, items are read from its beginning only until they have previewBytes bytes together.
 	previewBytes = 4 << 20

@@ -53,7 +53,7 @@ const (
 type pagingMember struct {
 	key, text string
 	count     int64 // the number of all items, if the member says that; otherwise 0
-	needsFlag bool  // the member is also there on the last page, so that only a flag says whether there is more
+	needsFlag bool  // the member is also there on the last page, so only a flag says whether there is more
 }
 
 // pagingFinder finds the members that have to do with paging. It searches nested objects, but not the elements of arrays.

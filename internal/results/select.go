@@ -174,8 +174,7 @@ type selection struct {
 	nulls int
 }
 
-// filter runs a jq filter. The error is the error of ctx, [ErrBusy], an error of the jq runner, or errNoFilter if there is
-// none.
+// filter runs a jq filter. The error is the error of ctx, [ErrBusy], an error of the jq runner, or errNoFilter if p has no runner.
 func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	if p.Filter == nil {
 		return nil, errNoFilter

@@ -94,7 +94,7 @@ func openMark(all []*typ, root *typ) marks {
 
 func nullMark(all []*typ, root *typ) marks {
 	const least = 4
-	var optional, nullable [2]int // [0] for the objects inside, [1] for all objects
+	var optional, nullable [2]int // [0] without the arguments object, [1] with it
 	for _, t := range all {
 		for i := range t.props {
 			if !t.props[i].optional {

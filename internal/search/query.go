@@ -183,8 +183,8 @@ func (r *reader) clause(c string) {
 	r.named(c)
 }
 
-// hints are needs that a few words imply: a web page is fetched by its URL, and the rows of a table are read by a
-// query. All words before the bar must be in the clause.
+// hints has words of a clause that imply other words. Who asks for a web page needs a tool that fetches a URL, and who asks for the
+// rows of a table needs one that runs a query. If all words before the bar are in the clause, the words after it are added.
 var hints = sync.OnceValue(func() (list [][2][]string) {
 	for _, line := range []string{"web page | url fetch", "webpage | url fetch", "website | url fetch", "row table | query sql"} {
 		words, implied, _ := strings.Cut(line, "|")

@@ -9,7 +9,7 @@ var british = []struct{ ending, american string }{
 	{"ogue", "og"}, {"ogues", "ogs"},
 }
 
-// shortForms has words that mean the same as a longer one, and are not only near to it as synonyms are.
+// shortForms maps short forms of words to the long ones. They mean exactly the same, while a synonym only means something similar.
 var shortForms = map[string]string{
 	"repo": "repository", "dir": "directory", "db": "database", "env": "environment", "k8s": "kubernetes", "msg": "message",
 	"config": "configuration", "org": "organization", "img": "image", "info": "information", "repos": "repository",

@@ -22,7 +22,7 @@ type entry struct {
 	grams []uint32
 	// english are the English terms of a word of another language.
 	english []uint32
-	// act is the act that the word names.
+	// act is what a tool with this word in its name does, such as removes for the word delete.
 	act act
 }
 

@@ -31,8 +31,9 @@ he her here hers him his more most no nor not off once only other out over own s
 via per may might must shall upon within without help give tell thanks thank hi hello know t s d ll re ve m
 и в на с по для из к о от что это мне пожалуйста все`)
 
-// asking, changing and removing are stems of words that show what a query wants to do. A word of asking: to read something. A word
-// of changing: to make, change, send, start or buy something. A word of removing: to remove or stop something.
+// asking, changing and removing are stems of words that show what a query wants to do. With a word of asking, it is to read
+// something. With a word of changing, it is to make, change, send, start or buy something. With a word of removing, it is to remove
+// or stop something.
 var (
 	asking   = stemSet("list show get find search read view display fetch retrieve lookup query browse check describe count compare what which who where when many much")
 	changing = stemSet(`create add insert write edit update modify change set put patch append send post publish submit reply upload save move rename
