@@ -17,9 +17,9 @@ import (
 	"mcpx/internal/transport"
 )
 
-// call is a request with its two timers. clock bounds the whole call; idle bounds the time without progress, and
-// may be nil. told means that the server was told to cancel the request. The field MayHaveRun of the request is also set
-// here, after an attempt that the server may have executed, and after an answer in which the server required input.
+// call is a request with its two timers. clock bounds the whole call. idle bounds the time without progress, and is nil if there is
+// no such bound. told means that the server was told to cancel the request. Call and attempts also set MayHaveRun of the request:
+// after an attempt that the server may have executed, and after an answer in which the server required input.
 type call struct {
 	request.Request
 	clock, idle *clock
@@ -66,7 +66,8 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	return nil, err
 }
 
-// timedOut fills in the error of a call whose deadline has passed and that therefore failed with err.
+// timedOut completes timeout, the error of a call whose time has passed. err is the error with which its last attempt failed
+// because of that.
 func (r *call) timedOut(timeout *request.TimeoutError, err error) error {
 	timeout.Told, timeout.Noise = r.told, noiseOf(err)
 	timeout.MayHaveRun = r.MayHaveRun || !errors.Is(err, transport.ErrNotSent)
@@ -223,9 +224,9 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if s.link.Traits().OneStream {
 		return u.lostError(err, sent), false
 	}
-	// Over HTTP each request has its own connection: the session stays open. If the request was not sent, the supervising
-	// goroutine tests the session at once. With HTTP+SSE the answer comes on the event stream, so a broken POST does not
-	// mean that the session is lost, and a retry makes no sense.
+	// Over HTTP only the connection of this request has failed: the session stays open. If the request was not sent, the
+	// supervising goroutine tests the session at once. With HTTP+SSE the answer comes on the event stream, which is still open. No
+	// fresh session will come, so a retry makes no sense.
 	if !sent {
 		signal(u.doubts)
 		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false

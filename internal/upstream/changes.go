@@ -20,24 +20,25 @@ import (
 const (
 	// streamPatience bounds how long a new session waits until the stream for the server's own messages is open.
 	streamPatience = 500 * time.Millisecond
-	// missedPause is the least time between two refreshes that are due to a stream which was opened late or again. Without it,
-	// a server whose streams break again and again would have to send its full list each time.
+	// missedPause is the least time between two refreshes of the lists that mcpx makes because a stream was opened late or again.
+	// Without this pause, a server whose streams break again and again would have to send its full lists each time.
 	missedPause = time.Minute
-	// silentPause is the least time between two refreshes that callers request by the method Relist.
+	// silentPause is the least time between two refreshes of the tools that callers request by the method Relist, or that mcpx
+	// makes because a server refused the headers of a call.
 	silentPause = 10 * time.Second
 )
 
 // changes collects the list_changed notifications of a session. On some transports the server sends them on a stream that the
-// session must open first. The server does not announce changes made before that stream is open, so if the session has already
-// begun to read the lists, it reads them again once the stream is open.
+// session must open first. The server does not announce changes made before that stream is open. So if the session began to read
+// the lists before that, it reads them again when the stream opens.
 type changes struct {
 	// told gets a value when lists must be read again, and kinds holds which lists. told has a buffer of one, so many
 	// list_changed notifications in a row cost one refresh.
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
-	// asked is when a new reading of the tools was last requested. The channel read is closed when that reading has
-	// ended. unread is the same channel until the reading begins, then nil.
+	// asked is when the method again last requested that the tools are read. The channel read is closed when they have been read.
+	// unread is the same channel until that reading begins, then nil.
 	asked        time.Time
 	read, unread chan struct{}
 	// missed signals that the stream opened only after a tools/list had begun, so changes may have been missed. It
@@ -88,13 +89,13 @@ func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	}
 }
 
-// again requests that the tools are read again, unless a reading was requested less than the time pause ago. The
-// returned channel is closed once the latest requested reading has ended.
+// again requests that the tools are read again. But if the last such request is more recent than pause, again makes no new one. The
+// returned channel is closed when the tools that were requested last have been read.
 func (c *changes) again(pause time.Duration) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read == nil || time.Since(c.asked) >= pause {
-		if c.unread == nil { // otherwise a requested reading has not begun yet
+		if c.unread == nil { // otherwise the tools that were requested last are still to be read
 			c.read = make(chan struct{})
 			c.unread = c.read
 		}
@@ -104,7 +105,8 @@ func (c *changes) again(pause time.Duration) <-chan struct{} {
 	return c.read
 }
 
-// opened records that a stream has just been opened.
+// opened records that a stream has just been opened. If the session has already begun to read the lists, opened requests that they
+// are read again.
 func (c *changes) opened() {
 	c.worked.Store(true)
 	if c.listing.Load() {
@@ -198,7 +200,7 @@ func (r *relisting) taken() {
 	}
 }
 
-// later schedules another reading of a list.
+// later records that the list of this kind is to be read again, and starts the timer for that.
 func (r *relisting) later(kind catalog.Kind) {
 	r.kinds[kind] = true
 	r.again.Reset(relistRetry)

@@ -35,7 +35,9 @@ type clock struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	left  time.Duration // the time that remains if the clock is stopped; otherwise the time that remained at since
+	// left is the time that remains. While the clock runs, it is the time that remained when the clock was last started, at the
+	// time since.
+	left  time.Duration
 	since time.Time
 	held  int // how many open questions stop the clock
 	ended bool

@@ -10,14 +10,14 @@ import (
 	"mcpx/internal/request"
 )
 
-// errStopped ends the session of an upstream that is closed. Its text is also the reason in the error of stoppedError.
+// errStopped ends the session of an upstream that is closed. Its text is also the reason in the error that stoppedError returns.
 var errStopped = errors.New("mcpx stopped the server")
 
 // waits adds up how long a request has waited, over all attempts to send it.
 type waits struct {
 	owner   string // the principal that sent the request, for the concurrency limits; empty for none
 	limited bool
-	left    time.Duration // how long the request may still wait for a session; unused without a limit
+	left    time.Duration // how long the request may still wait for a session; used only if limited is true
 	// starting is called every few seconds while the request waits for a command that installs or starts. May
 	// be nil.
 	starting func(activity string)
@@ -108,8 +108,8 @@ func (u *Upstream) current() *session {
 	return u.session
 }
 
-// awaitSession waits for a session that is being opened, until ctx ends or the time left in w has passed (see startWait). It
-// wakes an idle upstream. If the upstream is unavailable, it returns the reason at once.
+// awaitSession waits until a session is open. It wakes an idle upstream. If the upstream is unavailable or stopped, awaitSession
+// fails at once. Otherwise it fails when ctx ends or the time w.left has passed (but see startWait).
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	wait := startWait{starting: w.starting}
 	if w.limited {

@@ -161,7 +161,8 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	}
 }
 
-// settle records the server's answer to the subscription; only the first call has an effect.
+// settle records the server's answer to the subscription: err is nil if the server has accepted it. Only the first call has an
+// effect.
 func (s *session) settle(t *topic, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,7 +47,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	extensions, _ := wire.ReadObject(capabilities["extensions"])
 	_, g.offers.Tasks = wire.ReadObject(extensions[caller.TasksExtension])
 	_, g.offers.Skills = wire.ReadObject(extensions["io.modelcontextprotocol/skills"])
-	// mcpx handles these capabilities itself, including legacy tasks, which it polls.
+	// mcpx handles these capabilities itself (legacy tasks by polling), so they do not belong to g.offers.Others.
 	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} {
 		delete(capabilities, known)
 	}

@@ -24,14 +24,13 @@ const (
 )
 
 // handshake finds out which era the server speaks, unless the config or the transport fixes it. It first sends the modern
-// server/discover (the probe), unless the server was legacy when it was last seen, or the session belongs to a legacy
-// client. If the server refuses the probe, mcpx sends the legacy initialize, unless the server refuses all requests (see
-// fatal). It also sends initialize if the probe is not answered in time: the server may be slow to start, or may ignore
-// unknown methods. If the server then refuses initialize, and has not answered a probe, mcpx sends server/discover (once
-// more).
+// server/discover (the probe), unless the server was legacy when it was last seen, or the session belongs to a legacy client. If
+// the server refuses the probe, mcpx sends the legacy initialize, unless the server refuses all requests (see fatal). It also sends
+// initialize if the probe is not answered in time: the server may be slow to start, or may ignore unknown methods. If the server
+// then refuses initialize, and has not answered a probe, mcpx sends server/discover (once more).
 //
-// If a server accepts initialize and then also the late probe, handshake fails with errBoth. The caller can then
-// connect again, for a modern session. If a slow server has answered only initialize, the session is legacy, but
+// If a server accepts initialize, and also accepts the probe that it has not answered in time, handshake fails with errBoth. The
+// caller can then connect again, for a modern session. If a slow server has answered only initialize, the session is legacy, but
 // Unprobed is set, so that the next session sends the probe again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
@@ -75,13 +74,13 @@ func (s *session) handshake(ctx context.Context) error {
 // and the server accepted both.
 var errBoth = errors.New("the server has accepted both eras")
 
-// probe sends server/discover and waits for the answer for at most Timeouts.Probe. answered reports whether the answer, or an
-// error, came in that time. If not, the caller must call finish after initialize.
+// probe sends server/discover and waits for the answer for at most Timeouts.Probe. err is nil if the session is then modern.
+// answered reports whether the answer, or an error, came in that time. If not, the caller must call finish after initialize.
 //
-// Over HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time. If all
-// messages share one stream, an unanswered server/discover stays open while initialize is sent; finish then ends
-// server/discover, and reports whether the server has accepted it after all. On such a stream, a server that was modern
-// when it was last seen is only slow to start, so probe waits for the answer until ctx ends.
+// Over HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time. If all messages
+// share one stream, an unanswered server/discover stays open while initialize is sent; finish then ends server/discover, and
+// reports whether the server has accepted it after all. On such a stream, a server that was modern when it was last seen is only
+// slow to start, so probe waits for the answer until ctx ends.
 func (s *session) probe(ctx context.Context) (answered bool, finish func() bool, err error) {
 	if s.link.Traits().OneStream && s.spec.Era == EraModern {
 		err = s.discover(ctx)
@@ -218,9 +217,9 @@ func (s *session) agreed(version string, g greeting) {
 	s.link.Agreed(version)
 }
 
-// initialize does the legacy handshake. refusal is the server's error to an earlier attempt, or nil; initialize requests the
-// newest legacy revision that this error lists, or else legacyVersion. If the server refuses that and lists another one,
-// initialize tries once more with that one.
+// initialize does the legacy handshake. refusal is the server's error to an earlier attempt, or nil; initialize requests the newest
+// legacy revision that this error lists, or else legacyVersion. If the server refuses that revision and lists another legacy one,
+// initialize tries once more with the listed revision.
 func (s *session) initialize(ctx context.Context, refusal error) error {
 	version := cmp.Or(legacyOf(refusal), legacyVersion)
 	err := s.initializeWith(ctx, version)

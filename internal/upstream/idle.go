@@ -29,7 +29,8 @@ func (u *Upstream) Ask() {
 	}
 }
 
-// Prefer records that a caller waits for the upstream. Unlike Ask, it does not wake an idle upstream.
+// Prefer moves an upstream that waits for its turn to install to the front of the queue, because a caller waits for it. Unlike Ask,
+// Prefer does not wake an idle upstream.
 func (u *Upstream) Prefer() { signal(u.hurry) }
 
 // sleep returns when the upstream is no longer idle, or ctx ends.

@@ -69,8 +69,8 @@ func grants(params json.RawMessage) (resources []string, lists bool) {
 // maxID bounds the ids of a server's requests, in bytes, because the answers repeat them.
 const maxID = 1 << 10
 
-// reply answers a request of the server. mcpx answers ping itself, and passes other requests on to a client. A request with
-// an id above maxID gets no answer.
+// reply answers a request of the server. mcpx answers ping itself, and passes other requests on to a client. A request whose id is
+// longer than maxID gets no answer.
 func (s *session) reply(m wire.Message, streamID int64) {
 	switch {
 	case len(m.ID) > maxID:

@@ -50,8 +50,8 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 	}
 }
 
-// mayAsk returns nil if the server may ask the client all these questions; otherwise an [request.InputError]. The client may not be
-// asked what it has not declared, even if it only finds the questions in a result that is passed on to it.
+// mayAsk returns nil if the server may ask the client all these questions; otherwise a [request.InputError]. A client gets no
+// question whose capability it has not declared, even if mcpx only passes an input_required result on to it.
 func (u *Upstream) mayAsk(client *caller.Client, requests json.RawMessage) error {
 	if u.spec.NoQuestions && requests != nil {
 		return &request.InputError{Reason: "although it may not ask clients anything"}
@@ -67,7 +67,7 @@ func (u *Upstream) mayAsk(client *caller.Client, requests json.RawMessage) error
 // inputWanted reads an input_required result: the server's requests by their keys, and the state that the server wants
 // back. Each of the two may be nil. required is false for any other result.
 func inputWanted(result json.RawMessage) (requests, state json.RawMessage, required bool) {
-	// The search begins with '_', which is rarer than a quote, so that it goes through a large result quickly.
+	// The text to find begins with '_'. This byte is rarer than a quote, so the search goes through a large result quickly.
 	if !bytes.Contains(result, []byte(`_required"`)) {
 		return nil, nil, false
 	}
@@ -85,7 +85,7 @@ func inputWanted(result json.RawMessage) (requests, state json.RawMessage, requi
 	return requests, state, required
 }
 
-// inputQuestion is a question in an input_required result. Client.Ask sets the answer or the error.
+// inputQuestion is a question in an input_required result. The method ask sets answer or err.
 type inputQuestion struct {
 	key            json.RawMessage
 	method         string
@@ -100,7 +100,7 @@ func questionsIn(requests json.RawMessage) (all []*inputQuestion) {
 			Method string
 			Params json.RawMessage
 		}
-		_ = json.Unmarshal(value, &one) // if the value is invalid, the method stays empty, and no client may be asked that
+		_ = json.Unmarshal(value, &one) // if the value is invalid, the method stays empty, which no client has declared
 		all = append(all, &inputQuestion{key: written, method: one.Method, params: one.Params})
 		return true
 	})
@@ -121,7 +121,7 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 	defer r.clock.release()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	client := r.Client // the goroutines get no r, which would then have to be on the heap in every call
+	client := r.Client // the goroutines do not use r itself, which would then be on the heap in every call
 	var asking sync.WaitGroup
 	for _, one := range all {
 		asking.Go(func() { // the goroutine ends with the answer, or with ctx

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MaxInstalls is how many commands may install at the same time. Those that make no progress do not count. If more install
-	// at once, they slow each other down and may time out.
+	// MaxInstalls is how many commands may install at the same time. Commands that make no progress do not count. If more commands
+	// install at once, they slow each other down and may time out.
 	MaxInstalls = 3
 	// installTime bounds the start of a command that installs its program, if connect_timeout is not set.
 	installTime = 10 * time.Minute
@@ -58,9 +58,9 @@ func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took
 	return s, took, spec.Timeouts.Connect - took, err
 }
 
-// install opens a session with a command that may install its program first. It waits for its turn to install. It waits for the
-// command as long as that makes progress and its whole time has not passed, since an interrupted install can leave a damaged
-// cache that later starts do not repair.
+// install opens a session with a command that may install its program first. It waits for its turn to install. It ends the command
+// only if the command makes no progress or takes longer than spec.installs, because an interrupted install can leave a damaged
+// cache that later starts do not repair. took does not include the wait for the turn.
 func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if err := u.turn(parent, spec); err != nil {
 		return nil, 0, err
@@ -130,7 +130,7 @@ func (u *Upstream) say(progress string) {
 	})
 }
 
-// installWatch watches a command that installs.
+// installWatch watches whether a command that installs makes progress.
 type installWatch struct {
 	gate   *semaphore.Semaphore
 	quiet  time.Duration // how long the command may make no progress
@@ -138,9 +138,9 @@ type installWatch struct {
 	say    func(string)
 }
 
-// watch calls stalled once the command has made no progress for too long. After restQuiet without progress, the
-// command no longer counts in gate, so that another can install. When it makes progress again, it counts again at
-// once, even if gate is full. watch ends with ctx, or after it has called stalled.
+// watch calls stalled once the command has made no progress for too long. After restQuiet without progress, the command no longer
+// counts in gate, so that another command can install. When the command makes progress again, it counts again at once, even if gate
+// is full. watch ends with ctx, or after it has called stalled.
 func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()

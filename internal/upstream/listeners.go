@@ -50,18 +50,18 @@ func (h *listener) over() bool {
 type openCalls struct {
 	listeners map[int64]*listener // by request id
 	any       bool                // there was at least one call
-	first     string              // the key of the program that made the first call; see [caller.Client.Program]
-	shared    bool                // another program has called since
-	// abandoned has the call that was given up last, and the last one that another program gave up. The server may still log for
-	// an abandoned call. So until lateLogs has passed, the open calls of other programs do not get log messages from a shared
-	// stream. Two calls are enough to check that: they are from different programs, so at least one of them is from another
-	// program than the open calls. Questions of the server are not withheld, because otherwise one client could block the
+	first     string              // the key of the client program that made the first call; see [caller.Client.Program]
+	shared    bool                // a program other than first has called since
+	// abandoned has the call that was given up last and, of the calls that other programs gave up, the last one. The server may
+	// still log for an abandoned call. So the open calls of other programs get no log messages from a shared stream until lateLogs
+	// has passed. Two abandoned calls are enough for this check: they are from different programs, so at least one of them is from
+	// another program than the open calls. Questions of the server are not withheld, because otherwise one client could block the
 	// questions to all others.
 	abandoned [2]abandonedCall
 	ended     map[string]time.Time // when the last call of each program ended (see lateLogs); used only if [Spec.OnLog] is set
 }
 
-// abandonedCall is a call that a program gave up, and when.
+// abandonedCall says which program gave up a call, and when.
 type abandonedCall struct {
 	program string
 	at      time.Time
@@ -191,23 +191,22 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session. If so, the error of a call does not quote output that is no
-// message, because mcpx cannot tell which call the output belongs to.
+// shared reports whether several programs have used the session. If so, the error of a call does not quote what the server wrote
+// instead of messages, because mcpx cannot tell which call that belongs to.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls.shared
 }
 
-// lateLogs is how long mcpx assumes that the server may still log for a call that has ended. It counts for abandoned calls and,
-// if several programs share the session, for all calls.
+// lateLogs is how long after the end of a call the server may still log for that call, as mcpx assumes. In a session with
+// [Spec.OnLog] mcpx applies this to all calls, otherwise only to abandoned calls.
 const lateLogs = 2 * time.Minute
 
-// callsOf returns the open calls that a message of the server may belong to, oldest first. If streamID is not 0, the
-// message came on the stream of the request with this id, and callsOf returns only that call. Otherwise the message
-// came on a shared stream, and callsOf returns all open calls, or none if they belong to several clients. If task is not
-// empty, only the calls that wait for the result of this task count. key returns a key that identifies a client. The
-// caller holds the lock.
+// callsOf returns the open calls that a message of the server may belong to, oldest first. If streamID is not 0, the message came
+// on the stream of the request with this id, and callsOf returns only that call. Otherwise the message came on a shared stream, and
+// callsOf returns all open calls. If task is not empty, these are only the calls that wait for the result of this task. callsOf
+// returns nil if the calls have different clients. The func key returns a key that identifies a client. The caller holds the lock.
 func (s *session) callsOf(streamID int64, task string, key func(*caller.Client) string) (calls []*listener) {
 	if streamID > 0 {
 		if h := s.calls.listeners[streamID]; h != nil {
@@ -228,8 +227,8 @@ func (s *session) callsOf(streamID int64, task string, key func(*caller.Client) 
 	return calls
 }
 
-// lateLog reports whether a log message on a shared stream (streamID is 0) may come from a call that was abandoned no longer than
-// lateLogs ago, by another client than the one that made the open calls (see [caller.Client.Program]). The client of the open
+// lateLog reports whether a log message on a shared stream (streamID is 0) may be for an abandoned call. That is so if another
+// program than that of the open calls gave up a call within the last lateLogs (see [caller.Client.Program]). The client of the open
 // calls must then not get the message. The caller holds the lock.
 func (s *session) lateLog(streamID int64, calls []*listener) bool {
 	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned[:], func(a abandonedCall) bool {
@@ -259,10 +258,10 @@ func (s *session) cause() (program string, ok bool) {
 	return program, len(programs) == 0 || len(programs) == 1 && program != ""
 }
 
-// logged passes a log message on to the oldest of the calls that it may belong to. If there is no such call, or it wants no log
-// messages, the message goes to the client that the session belongs to. If several programs share the session ([Spec.OnLog] is
-// set), a message on a shared stream goes to the only program whose call may have caused it, or to all programs if no call may
-// have caused it. In all other cases mcpx only logs the message itself, since no client may read the messages of another.
+// logged passes a log message on to the oldest of the calls that it may belong to. If there is no such call, or the call wants no
+// log messages, the message goes to the client that the session belongs to. If several programs share the session ([Spec.OnLog] is
+// set), a message on a shared stream goes to the only program whose call may have caused it, or to all programs if no call may have
+// caused it. In all other cases mcpx only logs the message itself, since no client may read the messages of another.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return

@@ -150,8 +150,9 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 	return kept, mirrored, faults
 }
 
-// strayHeader reports whether a decoded schema has an x-mcp-header in a place where SEP-2243 allows none: anywhere but at properties that
-// are reached from the root by properties alone. reached means that the schema is the root (isRoot) or is reached in this way.
+// strayHeader reports whether a decoded schema has an x-mcp-header in a place where SEP-2243 does not allow it. SEP-2243 allows it
+// only at a property that is reached from the root by properties alone. reached means that schema is the root (isRoot) or is
+// reached in this way.
 func strayHeader(schema any, reached, isRoot bool) bool {
 	if all, ok := schema.([]any); ok {
 		return slices.ContainsFunc(all, func(one any) bool { return strayHeader(one, false, false) })
@@ -191,8 +192,9 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	return s.mirrored.tools[name]
 }
 
-// wrongHeaders reports whether the server refused a call because of its HTTP headers, so that the tool may need other headers than this
-// session knows (SEP-2243). Such a call was not executed. A session that does not read the tools itself cannot learn more.
+// wrongHeaders reports whether the server refused a call because of its HTTP headers (SEP-2243). The server has not executed such a
+// call. The tool may now need other headers, so reading the tools again can help. wrongHeaders returns false in a session that does
+// not read the tools itself (see [Catalogue.Shared]).
 func (s *session) wrongHeaders(method string, err error) bool {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	return ok && rpc.Code == mcp.HEADER_MISMATCH && method == string(mcp.MethodToolsCall) && s.Modern && s.link.Traits().Headers &&

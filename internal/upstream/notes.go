@@ -17,8 +17,8 @@ const (
 	// HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
-	// maxNotesOverHTTP bounds how many notifications and answers are being sent over HTTP at once. If more are sent, the
-	// server is too slow to accept them, and mcpx drops further ones.
+	// maxNotesOverHTTP bounds how many notifications and answers are being sent over HTTP at once. If there are so many, the server
+	// is too slow to accept them, and mcpx drops further ones.
 	maxNotesOverHTTP = 256
 )
 

@@ -25,8 +25,8 @@ const (
 	answerTime = time.Hour
 	// maxQuestions bounds the open questions of one legacy session, and the questions in one input_required result.
 	maxQuestions = 100
-	// cancelTime is how long mcpx waits after the end of a call before it refuses the questions of that call, so
-	// that the server gets the cancellation of the call first.
+	// cancelTime is how long mcpx waits after the end of a call before it answers the questions of that call with an error. The
+	// server should get the cancellation of the call first.
 	cancelTime = time.Second
 )
 
@@ -97,7 +97,8 @@ func (q *questions) visit(elicitation string, client *caller.Client) {
 	}
 }
 
-// visitAll calls visit for the URLs in the data of an error.
+// visitAll calls visit for each URL that the user must open before the server executes a call. data is the data of the error by
+// which the server says so (URLElicitationRequiredError).
 func (q *questions) visitAll(data json.RawMessage, client *caller.Client) {
 	var d struct{ Elicitations []json.RawMessage }
 	_ = json.Unmarshal(data, &d) // if the data is invalid, the list stays empty
@@ -177,11 +178,12 @@ func (s *session) answerProgress(params json.RawMessage) func(json.RawMessage) {
 	}
 }
 
-// asked returns the client that a request of the server is meant for, and the open calls that the request may belong to. The
-// question is put to the first of these calls, which has the fewest open questions: a modern client gets a question as the answer
-// to its call, so a second question to the same call has to wait until the client has answered the first. streamID is the id of
-// the client's request on whose stream the server's request came, or 0. If params name a task, and a call waits for its result,
-// the request belongs to that call. If there is no such client, reason says why.
+// asked returns the client that a request of the server is meant for, and the open calls that the request may belong to. If there
+// is no such client, reason says why. streamID is the id of the client's request on whose stream the server's request came, or 0.
+// If params name a task, and calls wait for its result, asked returns only these calls.
+//
+// The question is put to the first of the calls, which has the fewest open questions. A modern client gets a question as the answer
+// to its call, so a second question to the same call would have to wait until the client has answered the first.
 func (s *session) asked(streamID int64, params json.RawMessage) (client *caller.Client, calls []*listener, reason string) {
 	owner, task := s.spec.owner(), wire.MemberText(wire.Member(wire.Member(params, "_meta"), caller.RelatedTask), "taskId")
 	s.mu.Lock()
@@ -203,9 +205,9 @@ func (s *session) asked(streamID int64, params json.RawMessage) (client *caller.
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
 }
 
-// put asks the client, to which the first of the calls belongs, and returns the answer. If that call ends before the answer
-// comes, the question must be from another of the calls, so put asks the client again during that call. The caller has counted
-// the question (countAsked).
+// put sends the question to the client during the first of the calls, and returns the answer. If that call ends before the answer
+// comes, the question must belong to another of the calls. So put asks again, during a call that is still open. The caller has
+// already counted the question (countAsked).
 func (s *session) put(
 	ctx context.Context, client *caller.Client, calls []*listener, method string, params json.RawMessage,
 ) (json.RawMessage, error) {
@@ -240,7 +242,7 @@ func (s *session) countAsked(calls []*listener, n int) {
 	}
 }
 
-// answer sends the server the answer to its request.
+// answer sends the server the answer to its request: result or, if err is not nil, an error.
 func (s *session) answer(id, result json.RawMessage, err error) {
 	out := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), ',')
 	if err == nil {
@@ -262,8 +264,8 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 	s.note(flat(append(out, '}')))
 }
 
-// visited passes the server's notification that the user has completed a URL elicitation on to the client that got
-// the URL.
+// visited handles the server's notification that the user has completed a URL elicitation. It passes the notification on to the
+// client that got the URL.
 func (s *session) visited(params json.RawMessage) {
 	id := elicitation(params)
 	q := &s.questions

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// noCapabilities is a member of _meta, after a comma. It declares no capabilities, in the modern requests that mcpx makes
-// itself in a session without an owner.
+// noCapabilities is a member of _meta, after a comma. It says that the client has no capabilities. It is for the modern requests
+// that mcpx makes itself in a session without an owner.
 const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
 
 // meta returns the members that r adds to _meta, each preceded by a comma.
@@ -93,8 +93,9 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 	return result, err
 }
 
-// doAs sends a request that mcpx makes itself, in the modern or the legacy form, and returns the raw result. The
-// handshake uses it before the era of the session is negotiated: a request of the handshake must not be cancelled.
+// doAs sends a request that mcpx makes itself, in the modern or the legacy form, and returns the raw result. Unlike do, doAs does
+// not cancel the request when ctx ends. The handshake uses doAs, because its requests must not be cancelled, and because the era of
+// the session is not negotiated yet.
 func (s *session) doAs(ctx context.Context, id int64, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
 	meta := ""
 	if owner := s.spec.owner(); modern && owner != nil { // the capabilities of this client decide what the lists contain
@@ -110,8 +111,8 @@ func (s *session) doAs(ctx context.Context, id int64, method string, params json
 	return s.result(answer, err)
 }
 
-// result returns the raw result of an answer of the link, which is valid JSON and valid UTF-8. If the server
-// answered with a JSON-RPC error, result returns a *RPCError; if with invalid JSON, an *AnswerError.
+// result returns the raw result from the link's answer. The result is valid JSON and valid UTF-8. If the server answered with a
+// JSON-RPC error, result returns a *RPCError; if with invalid JSON, an *AnswerError. If err is not nil, result returns err.
 func (s *session) result(answer wire.Message, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
@@ -169,8 +170,8 @@ func flat(value []byte) []byte {
 	return out.Bytes()
 }
 
-// appendParams appends the object params to out. If preamble or meta is not empty, the object gets a member _meta with the
-// members in both.
+// appendParams appends the object params to out. If preamble or meta is not empty, the object gets a member _meta that has the
+// members of both.
 func appendParams(out, params, preamble, meta []byte) []byte {
 	if len(preamble) == 0 && len(meta) == 0 {
 		return append(out, params...)

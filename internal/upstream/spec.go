@@ -36,8 +36,8 @@ type Spec struct {
 	// Lazy means that no session is opened before a request needs one. A server that was never seen is started once, to read
 	// its catalogue, and then ended.
 	Lazy bool
-	// StopIdle is how long a session may be unused before it is ended; the next request opens another. 0 means that it is not
-	// ended, except as Lazy says.
+	// StopIdle is how long a session may be unused before it is ended; the next request opens a fresh one. 0 means that an unused
+	// session stays open, except as Lazy says.
 	StopIdle time.Duration
 	// NoQuestions means that the server may not ask clients anything (elicitation, sampling, roots).
 	NoQuestions bool
@@ -48,15 +48,15 @@ type Spec struct {
 	// OnUnknown gets the server's notifications that mcpx does not know. params may be nil. The goroutine that
 	// reads from the server calls it, so it must not block. May be nil.
 	OnUnknown func(method string, params json.RawMessage)
-	// OnLog gets the log messages on a shared stream that no call and no owner takes, if several client programs share the
-	// session. program, if not empty, is the only program that may have caused the message (see [caller.Client.Program]). If
-	// several may have caused it, OnLog does not get it. OnLog must not block. May be nil.
+	// OnLog is for a session that several client programs share. It gets the log messages on a shared stream that go to no call and
+	// to no owner. program is the only program that may have caused the message (see [caller.Client.Program]); it is empty if no
+	// program has. OnLog does not get messages that several programs may have caused. It must not block. May be nil.
 	OnLog func(program string, params json.RawMessage)
 	// OnQuestion is called when the server sends a request other than ping (elicitation, sampling, roots), or first answers
 	// a call with input_required. It must not block. May be nil.
 	OnQuestion func()
-	// OnChange is called after each change of [Upstream.Status]: by the supervising goroutine or, if [Upstream.Ask] or a
-	// request wakes an idle upstream, by the goroutine of its caller. It must not block. May be nil.
+	// OnChange is called after each change of [Upstream.Status]. The supervising goroutine calls it. But if [Upstream.Ask] or a
+	// request wakes an idle upstream, the goroutine of that caller or request does. OnChange must not block. May be nil.
 	OnChange func()
 
 	installs time.Duration // bounds the start of a command that may install its program first; 0 for every other server
@@ -108,9 +108,9 @@ type Catalogue struct {
 	// list. An error refuses the list. If a list of tools is refused, a new session does not open, and an open session
 	// keeps the tools that it had.
 	Admit func(kind catalog.Kind, items, bytes int) error
-	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, Shared
-	// returns the tools in the [Status] of a shared session. The slice must never be changed; new tools need a new
-	// slice. A call may call Shared, from any goroutine, so it must not block.
+	// Shared, if not nil, returns the current tools; the session then reads no lists itself. For example, Shared returns the tools
+	// in the [Status] of a shared session. The slice must never be changed; new tools need a new slice. Requests call Shared in
+	// their own goroutines, so Shared must not block.
 	Shared func() []catalog.Tool
 	// Tools, if not nil, are the catalogue until the session has read the server's tools. If the server's tools are
 	// equal to these, this slice stays in use.

@@ -22,7 +22,7 @@ const (
 	coalesce = 100 * time.Millisecond
 	// relistPause is the least time between two runs of the method relist.
 	relistPause = time.Second
-	// relistRetry is how long after a refresh in which mcpx could not read a page the next one is tried.
+	// If mcpx could not read a page of a list, it reads that list again after relistRetry.
 	relistRetry = 30 * time.Second
 	// While calls are open, busyPatience times as many health checks as usual may fail before the session ends, since a server
 	// that handles one request at a time does not answer checks while it works. This is for servers that mcpx has not started
@@ -112,7 +112,7 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 // degradation says why a server is degraded. An empty field means that the server has no such trouble.
 type degradation struct {
 	loop   string // set if sessions were lost again and again, until a session lasts for loopWindow
-	health string // set if the last health check failed; it outlasts the session only if no check in it has succeeded
+	health string // set if the last health check failed; the next session inherits it if no check in this one has succeeded
 }
 
 // lost records the end of a session. losses is as in endLost. A crash loop ends when a session lasts for loopWindow.
@@ -249,8 +249,8 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// levelOf returns the level at which a failure is logged: a warning, or debug if the last warning was the same apart from digits.
-// It keeps that warning in u.warned, until the server has connected without being in a crash loop.
+// levelOf returns the level at which a failure is logged: debug if the last warning was the same apart from digits, otherwise
+// warning. u.warned keeps the last warning until the server has connected without being in a crash loop.
 func (u *Upstream) levelOf(reason string) slog.Level {
 	if transport.SameWords(reason, u.warned) {
 		return slog.LevelDebug

@@ -104,9 +104,8 @@ func (u *Upstream) wake() {
 	u.changed = make(chan struct{})
 }
 
-// Close ends the session and everything it started, and waits for that. Open calls fail. If limit is not 0, processes
-// that still run after that time are killed; if it is 0, they are killed after the usual time. Without a Start there is
-// nothing to end.
+// Close ends the session and everything it started, and waits for that. Open calls fail. If limit is not 0, processes that still
+// run after limit are killed. If limit is 0, they are killed after the usual time. Without a Start there is nothing to end.
 func (u *Upstream) Close(limit time.Duration) {
 	u.refuse()
 	if u.cancel == nil {

@@ -221,8 +221,8 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// relist reads the lists that are due, after the time coalesce. Requests that come meanwhile cause one more refresh; there is
-// at most one refresh a second. If a refresh fails, the old lists stay in use.
+// relist waits for the time coalesce, and then reads the lists that are due. A refresh that is requested after that begins a second
+// later at the earliest (relistPause). If a refresh fails, the old lists stay in use.
 func (u *Upstream) relist(ctx context.Context, s *session) {
 	if u.spec.Catalogue.Shared != nil || !delay.Sleep(ctx, coalesce) {
 		return
@@ -236,16 +236,17 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.Life().Done(), nil)
 }
 
-// Relist reads the tools of the open session again, at most once within silentPause, since the server may have changed them
-// without a notification. It returns when that reading has ended, or ctx ends; at once if no session is open.
+// Relist makes mcpx read the tools of the open session again, because the server may have changed them without a notification. But
+// if the last such request is more recent than silentPause, Relist makes no new one. Relist returns when the tools that were
+// requested last have been read, or ctx or the session ends. It returns at once if no session is open.
 func (u *Upstream) Relist(ctx context.Context) {
 	if s := u.current(); s != nil && u.spec.Catalogue.Shared == nil {
 		relisted(ctx, s, silentPause)
 	}
 }
 
-// relisted requests that the tools are read again, unless a reading was requested less than the time pause ago, and waits until
-// the latest requested reading has ended. It returns earlier if the session or ctx ends.
+// relisted requests that the tools are read again, if the last such request is not more recent than pause. It returns when the
+// tools that were requested last have been read, or the session or ctx ends.
 func relisted(ctx context.Context, s *session, pause time.Duration) {
 	select {
 	case <-s.changes.again(pause):
@@ -254,9 +255,9 @@ func relisted(ctx context.Context, s *session, pause time.Duration) {
 	}
 }
 
-// Again checks an upstream that others may have connected long ago. If it is unavailable, mcpx tries to connect at once; if an
-// open session answers, mcpx reads the tools again. Again returns when that is done, or ctx ends. silent is why an open session
-// does not answer. It is empty if the session answers, if an open call keeps the server busy, or if no session is open.
+// Again checks an upstream that may have been connected long ago. If it is unavailable, mcpx tries to connect at once; if an open
+// session answers, mcpx reads the tools again. Again returns when that is done, or ctx ends. silent is why an open session does not
+// answer. It is empty if the session answers, if an open call keeps the server busy, or if no session is open.
 func (u *Upstream) Again(ctx context.Context) (silent string) {
 	before, s := u.Status(), u.current()
 	switch {
