@@ -27,8 +27,8 @@ type Changes struct{ Started, Stopped []string }
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
-	// Only one Apply runs at a time, and only Apply replaces the entries. The lock also prevents the saver from writing the
-	// catalogues of the old entries meanwhile.
+	// Only one Apply runs at a time, because it holds r.saving, and only Apply replaces the entries. While it does, the saver
+	// cannot write the catalogues of the old entries.
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	r.mu.Lock()
@@ -83,7 +83,7 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 }
 
 // replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, but leaves those of a
-// Pool to the other registries. It also stops the sessions of the legacy era and of single clients with the same servers. It
+// Pool to the other registries. It also stops the sessions of the legacy era with these servers, and those of single clients. It
 // returns the names of the stopped servers. The caller holds the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
@@ -115,9 +115,9 @@ func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (na
 	return names
 }
 
-// startAfter starts e after the processes that it replaces have ended: the processes of a server with the same name or, if the
-// server was renamed, with the same definition. Servers with other transports start immediately. No server waits for the
-// processes of a PerClient server, which must be able to run several at a time anyway. The caller holds the lock.
+// startAfter starts e. A server over stdio starts after the processes that it replaces have ended: the processes of a server with
+// the same name or, if the server was renamed, with the same definition. All other servers start immediately. No server waits for
+// the processes of a PerClient server, because several of these may run at a time anyway. The caller holds the lock.
 func (r *Registry) startAfter(e *entry) {
 	if !r.started {
 		return // Start will start it
@@ -163,7 +163,8 @@ const (
 	retireWithin = time.Second
 )
 
-// retired is an upstream that is being stopped. name and definition are empty if no new server has to wait for its end.
+// retired is an upstream that is being stopped. name and definition are those of its server. They are empty if no new server has to
+// wait until the upstream has ended.
 type retired struct {
 	name, definition string
 	ended            <-chan struct{}

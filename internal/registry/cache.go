@@ -25,7 +25,7 @@ const (
 // cache stores the last catalogue of each server in a folder, with one file per server. A file that cannot be read is ignored.
 type cache struct{ dir string }
 
-// record is the content of the file for one server.
+// record is what mcpx saves about one server: the content of its file, and what one replica sends to another.
 type record struct {
 	Format       int               `json:"format"`
 	Protocol     string            `json:"protocol"`
@@ -91,7 +91,7 @@ func (c *cache) load(key string) *record {
 	return rec
 }
 
-// decode reads what encode has written. It returns nil if data has another format or an invalid tool.
+// decode reads what encode has written. It returns nil if data is empty or invalid, has another format, or has an invalid tool.
 func decode(data []byte) *record {
 	var rec record
 	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat && rec.Format != triedFormat {

@@ -23,8 +23,9 @@ type clientSession struct {
 	subject   atomic.Pointer[string] // the caller's latest token, if it is exchanged for a token of the server
 	open      int                    // the number of open calls
 	waiting   int                    // how many of the open calls wait for the server's lists
-	learned   bool                   // whether the tools that the session listed first were stored for clients with the same capabilities
-	used      time.Time              // when a call last ended; zero before that
+	// learned means that learn has stored the tools that the session listed first, for clients with the same capabilities.
+	learned bool
+	used    time.Time // when a call last ended; zero before that
 }
 
 // Own makes client, the only client of this registry, the owner of the shared sessions. Shared sessions that are opened from
@@ -49,11 +50,10 @@ func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	return client
 }
 
-// clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that
-// home. The first call opens the session, which is used only with these credentials. If readLists is true, a session that this
-// call opens reads the server's lists in any case (see clientSpec). The caller must call release after use. c and release are
-// nil if the registry is closed, if a reload has replaced the entry e, or with an error, which [Options.SessionLimit] has
-// returned.
+// clientSession returns a session with a server for one client or, if the client has a [caller.Home], for all clients of that home.
+// The first call opens the session, which is used only with these credentials. If readLists is true, a session that this call opens
+// reads the server's lists in any case (see clientSpec). The caller must call release after use. c and release are nil if the
+// registry is closed, if a reload has replaced the entry e, or if err is not nil. err is the error of [Options.SessionLimit].
 func (r *Registry) clientSession(
 	e *entry, client *caller.Client, credentials *request.Credentials, readLists bool,
 ) (c *clientSession, release func(), err error) {
@@ -157,7 +157,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 }
 
 // listsShared reports whether mcpx knows the lists of the server without the login of any principal (see [Server.Logins]): the
-// shared session has read them, or they are in a record from an earlier session. All principals then see these lists.
+// shared session has read them, or they are in the saved record. All principals then see these lists.
 func (e *entry) listsShared() bool {
 	return e.upstream.Status().Known || e.cached != nil && !e.cached.tried
 }
@@ -169,8 +169,8 @@ func (r *Registry) listing(spec *upstream.Spec, client *caller.Client, e *entry,
 	spec.OnChange = func() { r.listed(client, e, c) }
 }
 
-// sharedTools returns the tools that the shared session has listed, or else the tools of the earlier record; none if there is
-// no such record.
+// sharedTools returns the tools that the shared session has listed. As long as it has listed none, sharedTools returns those of
+// cached, the record that mcpx has saved earlier; cached may be nil.
 func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	if status := e.upstream.Status(); status.Known || cached == nil {
 		return status.Tools
@@ -178,11 +178,12 @@ func (e *entry) sharedTools(cached *record) []catalog.Tool {
 	return cached.tools
 }
 
-// maxHomes limits the unused sessions of one owner's homes with one server. If there are so many, opening another session ends
-// one of them. Without this limit, an owner could leave any number of sessions open, by using a new client name for each.
+// maxHomes limits the unused sessions with one server that belong to homes of one owner: a principal or, without a principal, a
+// connection (see [caller.Home.Owner]). If there are so many, opening another session ends one of them. Without this limit, an
+// owner could leave any number of sessions open, by using a new client name for each.
 const maxHomes = 8
 
-// makeRoom is called before an owner opens one more session with a server. If the homes of the owner already have maxHomes
+// makeRoom is called before a home of this owner opens one more session with a server. If the owner's homes already have maxHomes
 // unused sessions with this server, makeRoom ends the least recently used of them. The caller holds the lock.
 func (r *Registry) makeRoom(server, owner string) {
 	unused, end := r.oldest(server, func(c *clientSession) bool { return c.home != nil && c.home.Owner() == owner })
@@ -211,10 +212,10 @@ func (r *Registry) oldest(server string, matches func(c *clientSession) bool) (u
 	return unused, end
 }
 
-// displace makes room for one more session of this principal with a server that already has the maximum number of sessions. Of the
-// principals that have an unused session with the server, it chooses the one with the most sessions, and ends the least recently
-// used of that principal's unused sessions. It returns false, and ends nothing, if no principal has an unused session, or if the
-// chosen principal would then have fewer sessions than this one. The caller holds the lock.
+// displace makes room for one more session of this principal with a server that already has the maximum number of sessions. For
+// that it ends an unused session of another principal. It chooses the principal with the most sessions among those that have an
+// unused one, and ends this principal's least recently used session. It returns false, and ends nothing, if there is no such
+// principal, or if the chosen one would then have fewer sessions than this principal. The caller holds the lock.
 func (r *Registry) displace(server, principal string) bool {
 	count, unused := make(map[string]int), make(map[string]bool)
 	for _, sessions := range r.clients {
@@ -297,7 +298,8 @@ func (r *Registry) endSessions(client string, end retired, grace time.Duration, 
 			delete(r.lives, client)
 		}
 	}
-	if home && len(sessions) == 0 && !r.keepsLists(client) { // such a client may never disconnect, so its lists end here
+	// A home may never disconnect, so its lists are removed here.
+	if home && len(sessions) == 0 && !r.keepsLists(client) {
 		r.forgetLists(client)
 	}
 }

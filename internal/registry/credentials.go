@@ -16,22 +16,23 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Credential says from where in the caller's request mcpx takes the value of a header. Exactly one field is set.
+// Credential says where mcpx finds the value of a header that it sends to a server: in a header of the caller's request, or in the
+// caller's JWT. Exactly one field is set.
 type Credential struct {
 	Header string // the name of a header of the caller's request to mcpx
 	Claim  string // the name of a claim of the caller's verified JWT
 }
 
-// sessionKey identifies one of a client's sessions. If one of the headers that the server needs, or the principal or login that
-// it needs, changes, the client gets another session. A new token to exchange is used in the same session.
+// sessionKey identifies one of a client's sessions. A change of a header, principal or login that the server needs leads to another
+// session. A new token to exchange does not: it is used in the same session.
 type sessionKey struct {
 	server      string
 	credentials [sha256.Size]byte // a digest; zero for a server that needs neither credentials from callers nor their logins
 }
 
-// Credentials is the middleware that takes the credentials for a server from the caller's message, as configured, or the stored
-// login of the caller's principal. A request without the necessary credentials gets no session, and in particular not the
-// session of another client.
+// Credentials is the middleware that finds the credentials for a server. It takes them from the caller's message, as configured, or
+// uses the stored login of the caller's principal. A request without the necessary credentials gets no session, and in particular
+// not the session of another client.
 func (r *Registry) Credentials(next request.Handler) request.Handler {
 	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 		r.mu.Lock()
@@ -169,8 +170,8 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 }
 
 // putOn adds the headers of a caller to the spec of a session. They replace headers with the same names in the config. putOn
-// removes the login in the config, which belongs to another user; for a token or login of the caller, also the Authorization
-// header in the config.
+// removes the login of the config, which belongs to another user. If the caller has a token to exchange or a login, putOn also
+// removes the Authorization header of the config.
 func putOn(spec *upstream.Spec, c *request.Credentials) {
 	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {

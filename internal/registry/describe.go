@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the earlier record
-// of the server, if there is one. The caller holds the lock.
+// describe returns a server as the snapshot shows it. Until the server has listed its tools, they come from the saved record of the
+// server (e.cached), if there is one. The caller holds the lock.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{
 		Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation, Key: e.server.Key,
@@ -32,7 +32,7 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		s.State, s.Reason = catalog.NeedsLogin, ""
 	}
 	if status.Known && status.Listed {
-		e.cached = nil // the server has sent all its lists, so the earlier record is no longer needed
+		e.cached = nil // the server has sent all its lists, so the saved record is no longer needed
 	}
 	r.meetOlder(e, &status)
 	s.Offers, s.Items, s.Listed = e.items(&status)
@@ -52,10 +52,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// items returns what a server offers besides tools. Until the server has listed these offers, items takes them from the earlier
-// record of the server. If one list always fails, all come from the record, also those that the session has read. A mixture of
-// both would have to be kept as long as neither changes, because others compare the pointers to notice a change. The caller
-// holds the lock.
+// items returns what a server offers besides tools. Until the server has listed all of that, items takes everything from the saved
+// record of the server (e.cached), also lists that the session has read already. A mixture of both would have to be kept as long as
+// neither changes, because others compare the pointers to notice a change. The caller holds the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {

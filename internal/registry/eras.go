@@ -29,22 +29,22 @@ import (
 // reload of the config that keeps the upstream of the server also keeps the olderEra.
 type olderEra struct {
 	// upstream is a session for all legacy clients. mcpx learns from it what the server offers to legacy clients, and opens it
-	// again when a legacy client needs it. It is nil as long as meetOlder has no reason to open it, for example because the
-	// shared session is of the legacy era, and if the server refused the legacy era.
+	// again when a legacy client needs it. It is nil as long as meetOlder has no reason to open it, for example because the shared
+	// session is of the legacy era. It is also nil if the server refused the legacy era.
 	upstream *upstream.Upstream
 	// refused means that meetOlder has ended upstream. restarts is how often the shared session had been restarted when
 	// upstream was opened; after a further restart, meetOlder may open it again.
 	refused  bool
 	restarts int
-	// byEra has what the server offered in the shared session, by era: in this run of mcpx, or according to the earlier record.
+	// byEra has what the server offered in the shared session, by era: in this run of mcpx, or according to the saved record.
 	byEra map[string]catalog.Offers
 	// byResult has the names of the tools that ask the user only in the way of the modern era, with an input_required result.
 	byResult sync.Map
 }
 
-// meetOlder opens a second session, of the legacy era, once the shared session turns out to be of the modern era. It does so
-// only with ManyClients, over HTTP or to a process, and if the config does not fix the era. It ends the second session if that
-// has not succeeded in connecting, or if the shared session is no longer of the modern era. The caller holds the lock.
+// meetOlder opens a second session, of the legacy era, once the shared session turns out to be of the modern era. It does so only
+// with ManyClients, over HTTP or to a process, and if the config does not fix the era. It ends the second session if it cannot be
+// opened, or if the shared session is no longer of the modern era. The caller holds the lock.
 func (r *Registry) meetOlder(e *entry, status *upstream.Status) {
 	spec, older := e.server.Spec, e.older
 	if !r.options.ManyClients || !r.started || r.ended || !up(status.State) {
@@ -92,9 +92,9 @@ func (e *entry) olderOffers() (offers catalog.Offers, ok bool) {
 	return status.Offers, status.Protocol != ""
 }
 
-// offersOfBoth returns the parameter offers, with the subscriptions and completions added that the server has only in the
-// legacy era. The parameter is what the server has in the shared session. mcpx sends the requests for what was added over the
-// session of the legacy era. For a PerClient server, nothing is added. The caller holds the lock.
+// offersOfBoth returns offers, which is what the server offers in the shared session. It adds subscriptions and completions if the
+// server has them only in the legacy era; mcpx then sends the requests for them over the session of the legacy era. For a PerClient
+// server, nothing is added. The caller holds the lock.
 func (e *entry) offersOfBoth(offers catalog.Offers) catalog.Offers {
 	if older, ok := e.olderOffers(); ok && !e.server.PerClient {
 		offers.Subscribe = offers.Subscribe || older.Subscribe && offers.Resources
@@ -150,8 +150,9 @@ func asksOlder(client *caller.Client) bool {
 	return client.Ident() != "" && isOlder(client) && client.Answers()
 }
 
-// metOlder returns the session of the legacy era, or nil. If necessary, it first waits until the era of the shared session is
-// known.
+// metOlder returns the server's session of the legacy era, or nil if there is none. It opens that session if there is a reason (see
+// meetOlder). As long as the era of the shared session is not known, metOlder first waits for it, but not longer than the request
+// may wait.
 func (r *Registry) metOlder(ctx context.Context, t *route) *upstream.Upstream {
 	e := t.entry
 	if status := e.status(); status.Protocol == "" {
@@ -176,8 +177,8 @@ func (o *olderEra) asksByResult(q *request.Request) bool {
 	return seen
 }
 
-// await waits while u connects, but not longer than the request may wait. It reports whether u has had a session. The time
-// counts towards the wait of the request.
+// await waits while u connects, but not longer than the request may wait. It reports whether u has ever had a session. The time
+// that await takes is subtracted from the wait of the request.
 func (t *route) await(ctx context.Context, u *upstream.Upstream) bool {
 	began := time.Now()
 	if t.wait > 0 {
@@ -226,10 +227,9 @@ func eraOf(modern bool) string {
 	return upstream.EraLegacy
 }
 
-// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if legacy clients can use
-// all that the snapshot has. They may be unable to in two cases: for a server with a session for each client, until that
-// session has read what the server offers; and for a server whose lists are known only from an earlier record. The caller holds
-// the lock.
+// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if the snapshot has it already.
+// The snapshot may have something else in two cases: for a PerClient server, as long as the client's own session has not read what
+// the server offers; and for a server whose lists are known only from the saved record. The caller holds the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false

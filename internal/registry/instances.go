@@ -52,8 +52,7 @@ func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 }
 
 // upstreams returns the upstream of an entry, or the upstreams of all its instances. It returns nil if the server is disabled or
-// misconfigured.
-// The session of the legacy era is not among them.
+// misconfigured. The session of the legacy era is not among them, because it is in e.older.
 func (e *entry) upstreams() []*upstream.Upstream {
 	switch {
 	case e.upstream == nil:

@@ -8,12 +8,13 @@ import (
 // unknownFunc receives a server's notification whose method mcpx does not know.
 type unknownFunc func(server, method string, params json.RawMessage)
 
-// OnChange registers f to be called after each new snapshot, and when the lists of a principal have changed, until the caller
-// calls stop. f must not block.
+// OnChange registers f. Until the caller calls stop, f is called after each new snapshot, and when the lists of a principal have
+// changed. f must not block.
 func (r *Registry) OnChange(f func()) (stop func()) { return listen(r, &r.onChange, &f) }
 
-// OnUnknown registers f for notifications with a method that mcpx does not know, from all shared sessions except those that
-// meetOlder opens, until the caller calls stop. Such notifications are for clients that see only one server. f must not block.
+// OnUnknown registers f for the notifications whose method mcpx does not know. Until the caller calls stop, f gets those of all
+// shared sessions, except the sessions that meetOlder opens. Such notifications are for clients that see only one server. f must
+// not block.
 func (r *Registry) OnUnknown(f unknownFunc) (stop func()) { return listen(r, &r.onUnknown, &f) }
 
 // listen adds f to the functions. It never changes the old slice, because the slice is read without the lock.

@@ -9,10 +9,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has the lists that servers show only in the sessions of one client, or of one home or principal, because they
-// differ from the lists that the client would see otherwise. It exists until the client disconnects, or until the home or
-// principal has no session any more. After that it keeps only lists that mcpx cannot get in another way (see keepsLists). The
-// registry's lock guards it.
+// ownCatalogue has the lists that servers show only in the sessions of one client, or of one home or principal, because they differ
+// from the lists that the client would see otherwise. It is removed when the client disconnects. When a home or principal has no
+// session any more, only lists that mcpx cannot get in another way are kept (see keepsLists). The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
 	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; all are removed when any ownCatalogue changes
@@ -133,9 +132,9 @@ func (o *ownCatalogue) apply(on basis) *catalog.Snapshot {
 	return made
 }
 
-// listed stores what a server has listed in a client's own session, and notifies the client if that has changed, unless a call
-// of the client waits for the lists. In the session of a principal, it notifies the listeners of OnChange instead. The
-// goroutine that supervises the session calls it, and so do Relist and the calls that have waited for the lists.
+// listed stores what a server has listed in a client's own session. If that has changed, listed notifies the client, unless a call
+// of the client waits for the lists. In the session of a principal, it calls the listeners of OnChange instead. The goroutine that
+// supervises the session calls listed, and so do Relist and the calls that have waited for the lists.
 func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 	status := c.upstream.Status()
 	name := e.server.Spec.Name
@@ -152,7 +151,9 @@ func (r *Registry) listed(client *caller.Client, e *entry, c *clientSession) {
 		own.toolsOnly, own.offers, own.items = true, all.offers, all.items
 	}
 	r.mu.Lock()
-	waiting := c.waiting > 0 // read first: the call that waits for the lists may store them, and stop waiting, at any moment
+	// c.waiting is read before keep is called, because the call that waits for the lists may store them, and stop waiting, at any
+	// moment.
+	waiting := c.waiting > 0
 	r.mu.Unlock()
 	kinds := r.keep(client, name, own, all)
 	r.mu.Lock()

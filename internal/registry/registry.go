@@ -42,8 +42,8 @@ type Server struct {
 	// PerPrincipal makes all clients of one principal share a session. A new login, or other Credentials, lead to another
 	// session. A client without a principal has a session of its own. PerPrincipal requires PerClient.
 	PerPrincipal bool
-	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share a server if the
-	// server has an equal Shared in each of them. A server that has asked a client something is not shared with further ones.
+	// Shared, if not empty, identifies how the server starts. Registries with the same [Options.Pool] share a server if the server
+	// has an equal Shared in each of them. A server that has asked a client something is not shared with further registries.
 	Shared string
 	// Credentials says, for headers of requests to the server, where in the caller's request mcpx finds their values. The keys
 	// are the names of the headers. Credentials requires PerClient. mcpx reads the catalogue without these headers.
@@ -181,12 +181,12 @@ type entry struct {
 	began      time.Time
 	earlier    bool   // a record of the server existed, on disk or at another replica, when the entry was made
 	recorded   bool   // that record says what the server offers besides tools, or that the server sent no list of tools
-	era        string // the era of the server in the earlier record; empty if unknown
+	era        string // the era of the server in that record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
 	instances  *instances         // nil if the server has only one address or is PerClient; upstream is the first instance
-	cached     *record            // the earlier record, if there was one; nil once the server has sent all its lists
+	cached     *record            // that record, if there was one; nil once the server has sent all its lists
 	last       catalog.Server     // the server as described when its tools last changed; later snapshots reuse these tools
 	saved      *record            // what mcpx last tried to write to the cache file
 	older      *olderEra          // never nil
@@ -215,7 +215,8 @@ func New(servers []Server, options Options) *Registry {
 	r.handler = r.send
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
-	// The earlier records are read in parallel, because the first answers to clients wait for them.
+	// newEntry reads the saved record of a server from disk or asks another replica. The first answers to clients wait for that, so
+	// it is done for all servers in parallel.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
 	for i, server := range servers {
@@ -268,8 +269,8 @@ func (r *Registry) newEntry(server Server) *entry {
 	return e
 }
 
-// Start begins to connect to all servers and does not wait for them. A lazy server with an earlier catalogue stays idle.
-// Further calls, and calls after Close, do nothing.
+// Start begins to connect to all servers and does not wait for them. A lazy server with a saved catalogue stays idle. Further
+// calls, and calls after Close, do nothing.
 func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

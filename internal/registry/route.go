@@ -11,14 +11,15 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// route says to which upstreams one request may be sent: to a single one, or to the instances of a server, one after another,
-// or to a session of the legacy era and then to one of these. The caller of routeOf must call release.
+// route says to which upstreams one request may be sent. There are three kinds of routes: to a single upstream; to the instances of
+// a server, one after another; or to a session of the legacy era, and then to the shared session or the instances. The caller of
+// routeOf must call release.
 type route struct {
 	entry   *entry
 	request *request.Request
 	single  *upstream.Upstream // nil for a server with instances
-	// older means that the session in the field single is of the legacy era, and that the client can be asked. If this session
-	// cannot serve the request, the shared session or an instance does.
+	// older means that the session in the field single is of the legacy era, and that the client can be asked questions. If this
+	// session cannot serve the request, the shared session or an instance does.
 	older   bool
 	release func()
 	wait    time.Duration // how much is left of the time that the request may wait (its field Wait)
@@ -76,12 +77,13 @@ func (t *route) share() {
 }
 
 // next returns the upstream for the next attempt. failed is the error of the previous attempt, nil for the first one. After a
-// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. After a session
-// of the legacy era, it returns the shared session if the request was not executed or asked with an input_required result. If
-// there is no upstream to try, next returns the error for the request.
+// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. After a session of
+// the legacy era, it returns the shared session or an instance if the request was not executed, or if its tool asked with an
+// input_required result. If there is no upstream to try, next returns the error for the request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.older {
-		_, unavailable := errors.AsType[*request.UnavailableError](failed) // an UnavailableError means that the request was not executed
+		// An UnavailableError means that the request was not executed.
+		_, unavailable := errors.AsType[*request.UnavailableError](failed)
 		if asksByResult(failed) {
 			t.learn()
 			t.request.MayHaveRun = true
@@ -118,7 +120,8 @@ func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, err
 	return u, nil
 }
 
-// sessionsWith returns the upstreams to which a client's notification is sent. The caller holds the lock.
+// sessionsWith returns the upstreams to which a client's notification is sent; none if no session may get it. The caller holds the
+// lock.
 func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.Upstream) {
 	owner, known := e.server.ownerFor(q.Client), request.Known(q.Method)
 	if known && owner.IsPrincipal() {
@@ -137,7 +140,8 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 		return all // the shared session does not belong to this client alone
 	case known:
 		return append(all, e.upstreams()...)
-	case e.older.upstream != nil && asksOlder(q.Client): // its requests use the session of the legacy era, so its notifications do too
+	// The requests of this client use the session of the legacy era, so its notifications do too.
+	case e.older.upstream != nil && asksOlder(q.Client):
 		return []*upstream.Upstream{e.older.upstream}
 	case e.instances == nil:
 		return []*upstream.Upstream{e.upstream}

@@ -59,7 +59,7 @@ func (r *Registry) saveOne(e *entry, final bool) {
 }
 
 // recordOf returns the record of the tools that a server has listed since its upstream started. What the server offers besides
-// tools may still be from the earlier record.
+// tools may still be from the saved record.
 func (r *Registry) recordOf(e *entry, status *upstream.Status) *record {
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && e.era != upstream.EraLegacy,

@@ -16,7 +16,7 @@ const (
 	unusedAfter = 30 * 24 * time.Hour
 	// touchAfter is the precision of a catalogue's time of last use, which is stored as the modification time of its file.
 	touchAfter = 24 * time.Hour
-	// maxSwept is the maximum number of files that are checked at a time.
+	// maxSwept is the maximum number of files that one sweep checks.
 	maxSwept = 10_000
 )
 

@@ -17,7 +17,9 @@ const maxVariants = 64
 // registry's lock guards it.
 type variant struct {
 	ownCatalogue
-	tried map[string]uint64 // by server: the generation of the server's entry when a session last listed its tools, or failed to list them
+	// tried has, by server, the generation of the server's entry when a session last listed its tools or failed to list them.
+	// WaitOwn does not wait for such a server again.
+	tried map[string]uint64
 }
 
 // variantKey returns a key that is the same for all clients of one era to which mcpx relays the same capabilities. It includes
@@ -31,8 +33,9 @@ func (r *Registry) variantOf(client *caller.Client) *variant {
 	return r.variants[variantKey(client)]
 }
 
-// learn stores the first tools of a session as the tools that clients with the same capabilities see. If differ is false, the
-// tools are the shared ones, so nothing needs to be stored for such clients. The caller holds the lock.
+// learn stores tools, the first list of a client's session. Clients with the same capabilities see these tools as long as their own
+// sessions have not listed any. If differ is false, tools are the shared ones, or could not be listed; then learn only records that
+// the server was tried. The caller holds the lock.
 func (r *Registry) learn(client *caller.Client, e *entry, tools []catalog.Tool, differ bool) {
 	name, v := e.server.Spec.Name, r.variantOf(client)
 	if v == nil {
@@ -67,11 +70,13 @@ func (r *Registry) similar(client *caller.Client) *ownCatalogue {
 // countDiffering sets the field differing after a change of own or variants. The caller holds the lock.
 func (r *Registry) countDiffering() { r.differing.Store(int32(len(r.own) + len(r.variants))) }
 
-// WaitOwn is for the PerClient servers for which the func matches returns true. It waits until mcpx knows what they list to
-// clients with the capabilities of this client. If that is unknown, WaitOwn opens the client's own session. It tries this once
-// for each server and set of capabilities; after a failure, such clients see the shared lists until one of their sessions has
-// listed others. For servers that list only to principals who have logged in, WaitOwn opens the principal's session. It skips
-// servers that need credentials from callers. WaitOwn returns when ctx ends, at the latest.
+// WaitOwn is for the PerClient servers for which the func matches returns true. It waits until mcpx knows what they list to clients
+// with the capabilities of this client. If that is unknown, WaitOwn opens the client's own session and waits for its lists. It does
+// so once for each server and set of capabilities. After a failure, such clients see the shared lists until one of their sessions
+// has listed others.
+//
+// For servers that list only to principals who have logged in, WaitOwn opens the principal's session. It skips servers that need
+// credentials from callers. WaitOwn returns when ctx ends, at the latest.
 func (r *Registry) WaitOwn(ctx context.Context, client *caller.Client, matches func(server string) bool) {
 	if client.Ident() == "" || ctx.Err() != nil {
 		return

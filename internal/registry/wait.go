@@ -175,12 +175,12 @@ func (r *Registry) WaitInstalled(ctx context.Context) {
 // Need records that a request needs an upstream, or that the first tools/list was answered.
 func (r *Registry) Need() { r.need() }
 
-// Needed returns a channel that is closed by the first call of Need. The caller of Start may wait for this, because
-// starting many processes earlier would delay the first answers.
+// Needed returns a channel that is closed by the first call of Need. The owner of the registry may wait for that call before it
+// calls Start, because starting many processes earlier would delay the first answers.
 func (r *Registry) Needed() <-chan struct{} { return r.needed }
 
-// Prefer makes a server start and install before the others that still wait for that, because a caller is about to wait for it.
-// Prefer does not start an idle server.
+// Prefer makes a server start and install before the other servers that have not begun yet, because a caller is about to wait for
+// it. Prefer does not start an idle server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
