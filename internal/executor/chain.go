@@ -4,10 +4,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// Chain returns the middleware that every message to a server passes through, in this order, for [registry.Registry.Use].
-// Without this list, messages are not recorded, not checked against the rights of the caller, and not confirmed by the user. To add a
-// middleware, write it next to the others in package request and add it to this list. admit writes the audit trail and limit
-// enforces the limits of callers; both may be nil.
+// Chain returns the middleware for [registry.Registry.Use]. Every message to a server passes through it, in this order. A registry
+// without it does not record messages, check the rights of the caller, or let the user confirm calls. To add a middleware, write it
+// next to the others in package request and add it to this list. admit writes the audit trail and limit enforces the limits of
+// callers; both may be nil.
 func (e *Executor) Chain(admit, limit request.Middleware) []request.Middleware {
 	return []request.Middleware{
 		request.Recorded(e.journal),   // fills in the event that describes the message to the observers

@@ -26,8 +26,8 @@ const (
 	eachAtOnce = 16
 )
 
-// ReadEach splits the list of the argument "each" of exec, which is an array, or a string that contains one. The parameter violation
-// says what is wrong with it, or is empty.
+// ReadEach splits the list of the argument "each" of exec. The list is an array, or a string that contains one. violation says what
+// is wrong with the list; it is empty if the list is valid.
 func ReadEach(list json.RawMessage) (each []json.RawMessage, violation string) {
 	if text, ok := wire.Text(list); ok {
 		list = json.RawMessage(text)
@@ -72,7 +72,7 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	}
 	all := joinEach(head, calls, r.Format.Always())
 	if all.IsError {
-		// The client may repeat the whole request after it has opened the URL, because no call has succeeded.
+		// No call has succeeded, so the client may repeat the whole request after it has opened the URL that the error names.
 		for _, one := range calls {
 			if rpc, ok := errors.AsType[*wire.RPCError](one.err); ok && r.Client.OpensURLsOf(rpc) {
 				return nil, rpc
@@ -106,7 +106,7 @@ type oneOf struct {
 
 // checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid and the tool is
 // read-only, only that call fails. Any other error makes the whole request fail: invalid arguments for a tool that is not
-// read-only, no such tool, an invalid filter. refused is the target that is then recorded.
+// read-only, no such tool, an invalid filter. refused is then the target that the event of the refused request names.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
 	if err := e.replaceInEach(ctx, r); err != nil {
 		return nil, nil, refused, err

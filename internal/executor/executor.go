@@ -37,7 +37,7 @@ type Executor struct {
 	schemas    arguments.Schemas
 	store      results.Store
 	work       *semaphore.Semaphore // limits the long work that runs at the same time: greps, and making answers from large results
-	guessing   semaphore.Semaphore  // lets one search for the words of a wrong tool name run at a time, because it takes up to 0.1 s
+	guessing   semaphore.Semaphore  // permits one search for the words of a wrong tool name at a time, because it takes up to 0.1 s
 	builtin    *builtin.Server
 	learned    *learned.Store // nil if nothing is learned
 	journal    *request.Journal
@@ -90,9 +90,9 @@ type run struct {
 func (e *Executor) begin() run { return run{e, e.current()} }
 
 // Close ends the calls of executeFor, some of which are still running although their clients already have an answer, and waits for
-// them. The registry must be closed first: it ends the calls that wait for a server, with its reason. Then two kinds of calls are
-// left: calls whose results wait to be processed (see the field work), and calls that have not yet heard from the registry. Close
-// cancels both, because nobody can ask for their results any more.
+// them. The registry must be closed first: it ends the calls that wait for a server, and tells them why. Then two kinds of calls
+// are left: calls whose results wait to be processed (see the field work), and calls that have not yet heard from the registry.
+// Close cancels both, because nobody can ask for their results any more.
 func (e *Executor) Close() {
 	e.end(errClosed)
 	e.calls.Wait()
@@ -268,7 +268,7 @@ type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
-	notes     arguments.Notes // what was changed in the arguments to make them valid, and which of them the schema does not describe
+	notes     arguments.Notes // what was changed in the arguments to make them valid, and which of them are not in the schema
 	settings  toolSettings
 }
 

@@ -95,11 +95,11 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 	return &results.Failure{Code: results.CodeExecution, Message: err.Error()}
 }
 
-// execOptions are the arguments of exec that models also put among the arguments of the tool.
+// execOptions are the arguments of exec that models sometimes put among the arguments of the tool.
 var execOptions = []string{"each", "select", "grep"}
 
-// misplacedHint says where an argument with this name belongs if it is one of exec. Otherwise, and if this call of exec cannot take it, the
-// hint is empty.
+// misplacedHint says where an argument with this name belongs if it is one of exec. It returns an empty string if it is not, or if
+// this call cannot have that argument of exec.
 func (r *Request) misplacedHint(name string) string {
 	switch {
 	case r.Native, !slices.Contains(execOptions, name), r.Server == builtin.Name && r.Tool == builtin.WaitTool:
@@ -122,7 +122,8 @@ func (r *Request) misplaced(notes arguments.Notes) arguments.Notes {
 	return notes
 }
 
-// misplacedOnly returns an error that says where arguments of exec belong, if nothing else is wrong; otherwise nil.
+// misplacedOnly returns the violations of invalid with hints that say where arguments of exec belong. It returns nil if anything
+// else is wrong too.
 func (r *Request) misplacedOnly(invalid *arguments.ValidationError) *arguments.ValidationError {
 	said := &arguments.ValidationError{Places: invalid.Places}
 	for _, violation := range invalid.Violations {
@@ -160,8 +161,8 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 	return f
 }
 
-// maxInvalid is the length, in tokens, that the text of a VALIDATION_ERROR must not exceed by showing which arguments the tool
-// takes. What does not fit is left out.
+// maxInvalid limits the length, in tokens, of the text of a VALIDATION_ERROR. The text shows which arguments the tool takes only as
+// far as that fits into this limit.
 const maxInvalid = 390
 
 func unavailableFailure(server string, u *request.UnavailableError) *results.Failure {

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// awaitServer waits for the server of a request, no longer than the request may still wait and than the call_timeout of the
-// server. Then it renews the request's catalogue, because the catalogue from before the wait lacks the server's tools.
+// awaitServer waits for the server of a request, but not longer than the request may still wait, nor longer than the server's
+// call_timeout. Then it renews the request's catalogue, because the catalogue from before the wait lacks the server's tools.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	if timeout := e.options.Servers[r.Server].CallTimeout; timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -42,8 +42,8 @@ func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool and that the caller of r
-// sees.
+// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool, of those that the
+// caller of r sees.
 func (e *Executor) ToolNotFound(r *Request, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(r, s, name).failure()
 }

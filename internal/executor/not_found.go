@@ -44,11 +44,12 @@ type notFoundError struct {
 	empty string
 	// owners are the servers that the caller may have meant, each with the tool (see [Executor.owners]).
 	owners []owner
-	// inTurn runs the search for the words of the name, or does not run it if too many searches wait. nil runs it at once.
+	// inTurn runs the search for the words of the name, or does not run it if too many searches wait. If inTurn is nil, the search
+	// runs at once.
 	inTurn func(search func())
 }
 
-// owner is a server and one of its tools.
+// owner is a server that the caller may have meant, and its tool with the wanted name or a similar name.
 type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return m.said(maxName) }

@@ -46,8 +46,8 @@ type ToolTimeout = conf.ToolTimeout
 type Options struct {
 	// Servers has the options of individual servers, by server name.
 	Servers map[string]ServerOptions
-	// ExecWait is how long a call waits for a server that is still connecting; 0 means 20 s. Unless ExecWaitSet, a call waits longer
-	// while the command of the server installs or starts.
+	// ExecWait is how long a call waits for a server that is still connecting; 0 means 20 s. If ExecWaitSet is false, a call waits
+	// longer while the command of the server installs or starts.
 	ExecWait    time.Duration
 	ExecWaitSet bool
 	// TOON and JS allow mcpx to convert JSON in texts to these formats, for clients that did not choose a format. If both are
@@ -95,8 +95,8 @@ type OfferOptions struct {
 
 // TaskIDs are the settings for the ids of tasks that clients get.
 type TaskIDs struct {
-	// Secrets are keys for tags. A tag is the part of a task's id that proves to whom the task belongs. The first key makes the tags
-	// of new ids; tags made with any of the keys are accepted. Nil means one random key.
+	// Secrets are keys for tags. A tag is the part of a task's id that proves to whom the task belongs. The first key makes the
+	// tags of new ids; tags made with any of the keys are accepted. Nil means one random key.
 	Secrets []*state.Secret
 	// Replica is the id of this process among those that serve the same clients; empty if there are no others.
 	Replica string

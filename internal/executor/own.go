@@ -28,8 +28,8 @@ func (e *Executor) own(client *caller.Client, scope *policy.Scope, snap *catalog
 	return e.builtin.Server(snap, e.Saves(client, scope), e.denied(client, scope))
 }
 
-// denied returns a func that reports whether a client cannot see a program, the tool run or a stored one: its rights deny it, or
-// the config or the scope of its view has it among the disabled tools.
+// denied returns a func that reports whether a client must not see a tool that runs programs: the tool run, or a stored program.
+// That is so if its rights deny the tool, or if the config or the scope of its view disables the tool.
 func (e *Executor) denied(client *caller.Client, scope *policy.Scope) func(tool string) bool {
 	snap := e.registry.Snapshot()
 	rights, rules := permissionsOf(snap, client), policy.RulesOf(snap)

@@ -57,7 +57,8 @@ func has(seen *catalog.Snapshot, server, tool string) bool {
 	if !ok {
 		return false
 	}
-	_, found := s.Find(tool) // a running call is stored under the client's name for the tool, which may begin with the server's name
+	// A running call is stored under the client's name for the tool, which may begin with the server's name.
+	_, found := s.Find(tool)
 	return found || slices.ContainsFunc(s.Tools, func(t catalog.Tool) bool { return t.OwnName() == tool })
 }
 
@@ -73,14 +74,15 @@ func (e *Executor) readableParts(seen *catalog.Snapshot, parts string) bool {
 	return true
 }
 
-// minTokens is the smallest limit, in tokens, for a result of one of several calls.
+// minTokens is for requests whose calls share the limit of one answer. However many calls there are, the limit for each result is
+// at least minTokens tokens.
 const minTokens = 300
 
 // pages returns the limits for the results of a request, and the store for results that are longer.
 func (e run) pages(r *Request) results.Pages {
 	limit := e.options.ResultTokens
 	if r.Native || r.Format.Uncut {
-		limit = 0 // a native client has no exec with which it could read the rest
+		limit = 0 // a client with Native does not see exec, with which it could read the rest
 	}
 	bytes := r.Format.Bytes
 	if r.part > 0 && r.part < 1 {

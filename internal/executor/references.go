@@ -22,7 +22,7 @@ import (
 // arguments of several calls is counted once for each of these calls.
 const maxBrought = 32 << 20
 
-// bringer gets the values of the references in one request, from kept results and from files.
+// bringer gets the values of the references in one request, from stored results and from files.
 type bringer struct {
 	e     run
 	r     *Request
@@ -97,8 +97,8 @@ func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawM
 	return err
 }
 
-// replace replaces the references in the fields Arguments and Beside of the request. It leaves Beside as it is if its members
-// would be a reference themselves.
+// replace replaces the references in the fields Arguments and Beside of the request. It leaves Beside as it is if Beside has a
+// member $result or $file, so that the whole of it would be a reference.
 func (b *bringer) replace(schema json.RawMessage) (err error) {
 	r := b.r
 	if r.Arguments, err = b.e.schemas.Replace(r.Arguments, schema, b.bring); err != nil {

@@ -71,9 +71,9 @@ type origins struct {
 	parts string // the tools that a program has called, in the form of [builtin.OfProgram]
 }
 
-// Beside has arguments that the client sent next to the arguments of the tool instead of among them. The field Arguments has
-// them as a JSON object; it is nil if there are none. They are used if the tool declares each of them, and if the arguments
-// have none of them with another value. Otherwise the call fails with the text Violation.
+// Beside has arguments for the tool that the client put next to the member "arguments" of exec instead of into it. The field
+// Arguments has them as a JSON object; it is nil if there are none. The tool gets them if its schema declares each of them, and if
+// none of them is also among its arguments with another value. Otherwise the call fails with the text Violation.
 type Beside struct {
 	Arguments json.RawMessage
 	Violation string
