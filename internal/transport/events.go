@@ -21,7 +21,7 @@ type event struct {
 	large *wire.TooLargeError
 }
 
-// eventEdge bounds what is kept of an event over the limit: its first eventEdge bytes and its last eventEdge bytes.
+// eventEdge is how many bytes are kept of the beginning of an event over the limit, and how many of its end.
 const eventEdge = 4 << 10
 
 // eventReader reads server-sent events. It skips an event that is longer than the limit and reports it as a

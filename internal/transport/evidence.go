@@ -35,7 +35,8 @@ type ownServer struct {
 	// movement returns how much the process has done so far. If two values differ, the process made progress between them. May
 	// be nil.
 	movement func() proc.Movement
-	// understood is called for each valid message that arrived; over stdio it records in which framing the message came. May be nil.
+	// understood is called for each valid message that arrived. Over stdio it records the framing of the message: lines or
+	// Content-Length headers. May be nil.
 	understood func()
 }
 

@@ -34,7 +34,7 @@ type httpLink struct {
 
 	ctx       context.Context // for streams that belong to no call; ends with Close
 	cancel    context.CancelFunc
-	calls     context.Context // for open calls; ends when the link fails, with ErrGone goneGrace later
+	calls     context.Context // for open calls; ends when the link fails or, if it fails with ErrGone, goneGrace later
 	drop      context.CancelFunc
 	streams   sync.WaitGroup
 	closeOnce sync.Once
@@ -242,9 +242,9 @@ func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends a response that has no answer: the POST sent a notification, or the answer comes on a stream. It returns an
-// error if the status is an error. Otherwise it reads the body, unless that is an event stream, so that the connection can be
-// reused. Reading ends after bodyPatience, when dismiss calls the func cancel, which ends the HTTP request.
+// dismiss ends a response that does not contain an answer: the POST sent a notification, or the answer comes on a stream. It
+// returns an error if the status is an error. Otherwise it reads the body, so that the connection can be reused, unless the body is
+// an event stream. After bodyPatience, dismiss calls the func cancel, which ends the HTTP request and so the reading.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

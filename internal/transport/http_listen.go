@@ -16,7 +16,8 @@ func (l *httpLink) Listen(opened, unavailable func()) {
 	l.streams.Go(func() {
 		defer unavailable()
 		worked := false
-		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1} // the reader of the previous stream; the next stream continues it
+		// last is the reader of the previous stream; the next stream continues it.
+		last := &eventReader{limit: l.dialer.MaxMessage, retry: -1}
 		delay.Retry(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
@@ -73,8 +74,8 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	return nil, err
 }
 
-// pump passes the messages of an event stream to the session until the stream ends. previous is the reader of the stream before:
-// its last event ID and requested pause still hold. pump returns the reader of this stream.
+// pump passes the messages of an event stream to the session until the stream ends. previous is the reader of the stream before
+// this one: its last event ID and the requested pause still apply. pump returns the reader of this stream.
 func (l *httpLink) pump(resp *http.Response, previous *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
 	reader := previous.resumed(resp.Body)

@@ -27,9 +27,9 @@ type response struct {
 	// asking means that the request only tests whether the session exists, so a 404 does not end the link.
 	asking bool
 
-	// nameless is an error without an id, or with an id that mcpx never uses. It comes in the response to a POST, so it can only
-	// be for this request, and the link may take it as the answer. named is an error with the id of another request. It is the
-	// answer only if the HTTP status is an error too; otherwise it is quoted in the error that there is no answer.
+	// nameless is an error without an id, or with an id that mcpx never uses. It comes in the response to a POST, so it can only be
+	// for this request, and the link may take it as the answer. named is an error with the id of another request. It is the answer
+	// only if the HTTP status is an error too; otherwise noAnswer only quotes it.
 	nameless, named *wire.Message
 }
 

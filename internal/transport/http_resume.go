@@ -32,7 +32,7 @@ func (a *response) resumable(reader *eventReader, err error) bool {
 // cause.
 func (a *response) resume(ctx context.Context, previous *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
-	idle, failures := 0, 0 // attempts in a row: those without a new event, and those without a stream
+	idle, failures := 0, 0 // how many attempts in a row have brought no new event, and how many have opened no stream
 	for delay.Sleep(ctx, resumePause(previous.retry, idle)) {
 		resp, err := a.link.openStream(ctx, previous.lastID)
 		switch {

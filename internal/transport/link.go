@@ -92,7 +92,7 @@ type Outgoing struct {
 // block.
 type Incoming func(m wire.Message, requestID int64)
 
-// ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). It did not execute the
+// ErrGone means that the server does not know the session any more (HTTP 404 or an equivalent). The server did not execute the
 // request.
 var ErrGone = errors.New("the server ended the session")
 

@@ -64,7 +64,7 @@ func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
 	return p, len(m.pending) > 1, nil
 }
 
-// remove removes a request. The caller holds the lock.
+// remove takes a request off the requests that wait for a response. The caller holds the lock.
 func (m *mux) remove(id int64) {
 	if p, ok := m.pending[id]; ok && p.noise == "" {
 		m.unnoised--

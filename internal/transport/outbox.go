@@ -24,9 +24,9 @@ const (
 )
 
 // outbox queues the messages to be written to a Conn, in order. If the Conn is a tryWriter, a caller that adds a message also
-// writes it, unless another caller is writing, so no other goroutine has to run while the stream accepts data. What the stream
-// does not accept at once, and everything for another Conn, is written by the method write in a goroutine of its own. So no
-// caller waits for a server that does not read. Safe for concurrent use.
+// writes it, unless another caller is writing, so no other goroutine has to run while the stream accepts data. The method write, in
+// a goroutine of its own, writes what the stream does not accept at once and, if the Conn is no tryWriter, everything. So no caller
+// waits for a server that does not read. Safe for concurrent use.
 type outbox struct {
 	conn Conn
 	try  tryWriter     // nil if conn is no tryWriter

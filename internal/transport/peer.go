@@ -37,11 +37,12 @@ const (
 // comes. Its owner must call Close or CloseWith.
 type Peer struct {
 	socket
-	close sync.Once     // the first close frame has the reason
+	close sync.Once     // only the first CloseWith sends a close frame
 	over  chan struct{} // closed by end
 	end   func()
 	loops sync.WaitGroup
-	// silent is how long the other end has not answered a ping, in nanoseconds, if the connection was ended for that.
+	// silent is set if the connection was ended because a ping got no answer. It is how long mcpx has waited for the answer, in
+	// nanoseconds.
 	silent atomic.Int64
 }
 
@@ -190,7 +191,8 @@ func (p *Peer) Answers(patience time.Duration) bool {
 	return false
 }
 
-// lost ends the connection after a ping that failed. late is the error of the ping's context, which lasted within.
+// lost ends the connection after a ping that failed. late is the error of the ping's context. within is how long the answer was
+// allowed to take.
 func (p *Peer) lost(late error, within time.Duration) {
 	if errors.Is(late, context.DeadlineExceeded) {
 		p.silent.Store(int64(within))

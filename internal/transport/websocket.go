@@ -132,7 +132,8 @@ func (s *socket) closeWith(code websocket.StatusCode, reason string) {
 	_ = s.conn.Close(code, reason)
 }
 
-// cut ends the connection at once. It does not call CloseNow, which waits if a Close of the WebSocket has begun.
+// cut ends the connection at once, even while conn.Close is running. Therefore it closes the network connection itself:
+// conn.CloseNow would wait until that Close has ended.
 func (s *socket) cut() {
 	if s.raw == nil { // only in tests there is no network connection
 		_ = s.conn.CloseNow()
