@@ -125,10 +125,10 @@ func (a *announcements) pause(d time.Duration) bool {
 	}
 }
 
-// toolsSince returns a func that compares the present answer to tools/list with the answer at the previous call of the func.
-// The func returns the kind catalog.Tools if the answers differ, or if others is true, because then the answers for other
-// clients may have changed. Otherwise it returns nil. answer returns a func that makes the present answer, which does not
-// depend on the states of the servers.
+// toolsSince returns a func that compares the present answer to tools/list with the answer at the previous call of the func. The
+// func returns the kind catalog.Tools if the answers differ, otherwise nil. If others is true, the answers to clients may have
+// changed in a way that this comparison does not show, so the func returns the kind in any case. answer returns a func that makes
+// the present answer, which does not depend on the states of the servers.
 func toolsSince(answer func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
 	first := answer()
 	var last json.RawMessage

@@ -47,7 +47,7 @@ type Settings struct {
 	kept     atomic.Int32
 }
 
-// maxProfiles is the maximum size of the cache. It is needed because clients can use any names.
+// maxProfiles is the maximum number of cached profiles. It is needed because clients can use any names.
 const maxProfiles = 1000
 
 // NewSettings returns settings with these options. A StartupWait of 0 becomes 5 s.
@@ -83,7 +83,8 @@ func (s *Settings) profile(name string) profile {
 	return p
 }
 
-// form returns the format for the result of a call.
+// form returns the format for the result of a call. If the request itself chooses StructuredAlways or StructuredNever, the format
+// follows that choice. Otherwise it comes from the client's profile, which has another format for calls by a program.
 func (b *base) form(call Call) results.Format {
 	s, client := b.current(), name(call.Client)
 	switch {
@@ -96,9 +97,9 @@ func (b *base) form(call Call) results.Format {
 }
 
 // form returns the format of results for a client. The policy for structuredContent comes from the header of the request (the
-// parameter requested), or else from the rule for the client, or else from the config. If there is none, or it is
-// StructuredAuto, knownClients decides. But knownClients does not count if code is true, which means that a program makes the
-// call.
+// parameter requested), or else from the rule for the client, or else from the config. If there is none, or it is StructuredAuto,
+// knownClients decides. But if code is true, which means that a program makes the call, knownClients is not consulted for this
+// policy.
 func (s *Settings) form(client string, requested StructuredPolicy, code bool) results.Format {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }

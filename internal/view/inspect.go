@@ -50,8 +50,8 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *res
 // Query has the arguments of inspect. Each of them may be empty.
 type Query struct {
 	Server, Tool, Text string
-	// shown is called with each server that the answer is about as a whole, or of which it describes a tool completely, because
-	// the model will probably call that server next. It is nil if the caller of inspect makes no calls.
+	// shown is called with each server that the model will probably call next: the answer is about the whole server, or describes
+	// one of its tools completely. It is nil if the caller of inspect makes no calls.
 	shown func(server string)
 }
 

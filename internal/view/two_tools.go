@@ -118,7 +118,8 @@ func (v *TwoTools) Instructions(client *caller.Client) string {
 	return v.texts.instructions(v.named(client), v.how(client, name(client)))
 }
 
-// Greeting returns the instructions of mcpx, and whether there are resources, prompts and other capabilities, as described at [View].
+// Greeting returns the instructions of mcpx, and whether there are resources, prompts and other capabilities, as described at
+// [View].
 func (v *TwoTools) Greeting(client *caller.Client) Greeting {
 	return Greeting{Instructions: v.Instructions(client), Offers: v.resources(client).Offers()}
 }

@@ -85,7 +85,8 @@ type Attachment struct {
 	Unknown func(method string, params json.RawMessage)
 }
 
-// Failure is the error of a message that no server has answered. Message is the text; Data is a JSON object with an error code.
+// Failure is the error of a message to a server, unless the server has answered with a JSON-RPC error. Message is the text; Data is
+// a JSON object with an error code.
 type Failure struct {
 	Message string
 	Data    json.RawMessage
