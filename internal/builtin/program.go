@@ -36,8 +36,9 @@ type Programs struct {
 	all []catalog.Tool // RunTool and the stored programs; see NewPrograms
 }
 
-// NewPrograms returns the programs with these limits; stored are the stored ones, sorted by name. It makes the definitions of the tools,
-// once for all calls: package arguments finds the compiled form of a schema by its address.
+// NewPrograms returns the programs with these limits. stored are the stored programs, sorted by name. NewPrograms makes the
+// definitions of the tools once for all calls, because package arguments finds the compiled form of a schema by the schema's
+// address.
 func NewPrograms(limits programs.Limits, stored []*programs.Stored) *Programs {
 	p := &Programs{Limits: limits, Stored: stored}
 	p.all = append(p.all, p.runTool())
@@ -150,6 +151,7 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 	return toolResult(shown), nil
 }
 
-// noReturn tells a model that its program called tools and showed nothing of them. Most such programs end in an expression, or put
-// themselves into a function. With the outcome of each call the model sees which calls it should not make again.
+// noReturn tells a model that its program has called tools, but has neither returned nor logged anything. Most such programs end in
+// an expression without return, or put all their code into a function. The text is followed by the outcome of each call, so that
+// the model sees which calls it should not make again.
 const noReturn = "nothing was returned or logged: code is the body of a function, so end it with return"

@@ -113,7 +113,7 @@ func (s *Server) Reader(seen *catalog.Snapshot, denied func(tool string) bool) *
 	return with(reader, stored)
 }
 
-// with returns a copy of a server with more tools.
+// with returns a copy of s with these tools added, or s itself if there are none.
 func with(s *catalog.Server, tools []catalog.Tool) *catalog.Server {
 	if len(tools) == 0 {
 		return s

@@ -35,7 +35,7 @@ type Pending struct {
 // concurrency slot. A client needs one request, and a second if it loses the answer to the first.
 const maxWaits = 4
 
-// NewPending makes a call that began at a given time. Whoever makes it must call Finish when the call has ended.
+// NewPending returns the Pending of a call that began at this time. Whoever makes it must call Finish when the call has ended.
 func NewPending(began time.Time) *Pending { return &Pending{Began: began, Done: make(chan struct{})} }
 
 // Result returns the call's result or error, once Done is closed.
@@ -169,7 +169,7 @@ func (c *Caller) wait(ctx context.Context, q *request.Request, given json.RawMes
 	case !c.MayRead(ctx, origin): // the caller has lost the right to the tool meanwhile
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
 	case opens:
-		// As an error it would only make the client repeat wait_result.
+		// If the RPCError itself were returned, the client would only repeat wait_result.
 		return nil, fmt.Errorf("the tool asks the user for something; after that, call it again: %s %s", rpc.Message, rpc.Data)
 	case err != nil || result == nil:
 		return nil, errors.New("the call was cancelled")
