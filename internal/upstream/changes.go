@@ -37,8 +37,8 @@ type changes struct {
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
-	// asked is when the method again last requested that the tools are read. The channel read is closed when they have been read.
-	// unread is the same channel until that reading begins, then nil.
+	// asked is the time of the last request for the tools that was made by a call of again. The channel read is closed when they
+	// have been read. unread is the same channel until that reading begins, then nil.
 	asked        time.Time
 	read, unread chan struct{}
 	// missed signals that the stream opened only after a tools/list had begun, so changes may have been missed. It

@@ -29,10 +29,10 @@ var errNotTold = errors.New("the server has not agreed to report changes of the 
 
 type follower struct{ updated func(params json.RawMessage) }
 
-// Follow subscribes to the resource that r names and calls r.Subscription.Updated for each change. It calls agreed once the
-// server has accepted the subscription. It waits for a session and for the concurrency limits as Call does, but ignores
-// r.Starting. It returns when ctx, the session or the subscription ends or the upstream is stopped, or with the server's error.
-// The callbacks must not block.
+// Follow subscribes to the resource that r names and calls r.Subscription.Updated for each change. It calls agreed once the server
+// has accepted the subscription. It waits for a session and for the concurrency limits as Call does, but ignores r.Starting. It
+// returns an error in any case: when the server refuses the subscription, when ctx, the session or the subscription ends, or when
+// the upstream is stopped. The callbacks must not block.
 func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()) error {
 	if err := u.begin(); err != nil {
 		return err

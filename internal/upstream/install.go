@@ -38,7 +38,7 @@ type lateError string
 
 func (e lateError) Error() string { return string(e) }
 
-// attempt opens a session. took is the time that this has taken; remaining is the time that is left to read the lists.
+// attempt opens a session. took is how long that has taken; remaining is how much time is left to read the lists.
 func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, remaining time.Duration, err error) {
 	if spec.installs > 0 {
 		s, took, err = u.install(parent, spec)

@@ -31,8 +31,8 @@ type notes struct {
 	end     context.CancelFunc
 }
 
-// note sends a message that has no response, without waiting. It drops the message if the session is closed, or too many
-// are being sent. Over HTTP a goroutine sends the message. The goroutine ends after noteTime at the latest, or with
+// note sends a message that has no response, without waiting. It drops the message if the session is closed, or if too many such
+// messages are being sent. Over HTTP a goroutine sends the message. The goroutine ends after noteTime at the latest, or with
 // session.close, which waits for it.
 func (s *session) note(message []byte) {
 	s.mu.Lock()

@@ -50,7 +50,7 @@ type Spec struct {
 	OnUnknown func(method string, params json.RawMessage)
 	// OnLog is for a session that several client programs share. It gets the log messages on a shared stream that go to no call and
 	// to no owner. program is the only program that may have caused the message (see [caller.Client.Program]); it is empty if no
-	// program has. OnLog does not get messages that several programs may have caused. It must not block. May be nil.
+	// program can have caused it. OnLog does not get messages that several programs may have caused. It must not block. May be nil.
 	OnLog func(program string, params json.RawMessage)
 	// OnQuestion is called when the server sends a request other than ping (elicitation, sampling, roots), or first answers
 	// a call with input_required. It must not block. May be nil.
@@ -78,9 +78,9 @@ type Introduction struct {
 
 // Timeouts bound how long mcpx waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt to connect to one address, until tools/list is read; 0 means 30 s. A command that may install
-	// its program first has Connect for the handshake, where 0 means 10 min, and Connect again for tools/list. It is ended
-	// earlier if it makes no progress. The wait for its turn to install does not count.
+	// Connect bounds one attempt to connect to one address, until tools/list is read; 0 means 30 s. For a command that may install
+	// its program first, Connect bounds the handshake, where 0 means 10 min, and then tools/list. Such a command is ended earlier
+	// if it makes no progress. The wait for its turn to install does not count.
 	Connect time.Duration
 	// Probe bounds the wait for the answer to server/discover before initialize is sent, and the sending of
 	// notifications/initialized; 0 means 2 s.

@@ -15,8 +15,8 @@ type Status struct {
 
 	Agreement // negotiated in the last session
 	Lists
-	// Installing means that a command which may install its program first has never started successfully (see
-	// [Spec.StartedBefore]), and that the first attempt of this upstream has not ended: it runs, waits for its turn, or has not
+	// Installing means that the command may be installing its program for the first time: it has never started successfully (see
+	// [Spec.StartedBefore]), and the first attempt of this upstream has not ended. The attempt runs, waits for its turn, or has not
 	// begun.
 	Installing bool
 	// isStarting means that the command installs or starts, or waits for its turn.

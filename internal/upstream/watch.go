@@ -124,8 +124,8 @@ func (w *watcher) check(ctx context.Context) error {
 // mutePatience is how long a server that answers no requests is still treated as alive if it sends messages of its own.
 const mutePatience = 30 * time.Minute
 
-// heard reports whether a check can be skipped: a call succeeded or the session began within the last interval, or a call is
-// open and the server has sent something other than the answer to a check.
+// heard reports whether a check can be skipped: a call succeeded or the session began within the last interval of health checks, or
+// a call is open and the server has sent something (see speaks).
 func (w *watcher) heard() bool {
 	if w.u.succeededWithin(w.u.spec.Health.Interval) {
 		return true
@@ -134,7 +134,8 @@ func (w *watcher) heard() bool {
 	return busy && w.speaks()
 }
 
-// speaks reports whether the server has sent anything since it last answered a check, and within the last interval.
+// speaks reports whether the server has sent anything since it last answered a check, and within the last interval of health
+// checks.
 func (w *watcher) speaks() bool {
 	at := w.s.link.Life().LastHeard()
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
