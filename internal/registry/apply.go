@@ -27,8 +27,8 @@ type Changes struct{ Started, Stopped []string }
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
-	// Only one Apply runs at a time, because it holds r.saving, and only Apply replaces the entries. While it does, the saver
-	// cannot write the catalogues of the old entries.
+	// Only one Apply runs at a time, because it holds r.saving, and only Apply replaces the entries. Meanwhile the saver cannot
+	// write the catalogues of the old entries.
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	r.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// clientSession is a session that belongs to one client, or to a home or a principal (see [caller.Client.HomeKey]). The
-// registry's lock guards its fields, except subject.
+// clientSession is a session with a server that belongs to one client, to a [caller.Home] or to a principal. The registry's lock
+// guards its fields, except subject.
 type clientSession struct {
 	upstream  *upstream.Upstream
 	home      *caller.Home           // nil if the session ends with its client
@@ -107,8 +107,8 @@ func (r *Registry) clientSession(
 	}, nil
 }
 
-// clientSpec returns the spec for a session of a single client, and stores in c the token to exchange, and whose login the
-// session uses. The caller holds the lock.
+// clientSpec returns the spec for a session of a single client. It also stores in c which token the session exchanges, and whose
+// login it uses. The caller holds the lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.Remote.URLs) > 0 {
@@ -192,8 +192,9 @@ func (r *Registry) makeRoom(server, owner string) {
 	}
 }
 
-// oldest counts the unused sessions of single clients with a server for which matches returns true. The returned func ends the
-// least recently used of them; it is nil if there are none. The caller holds the lock, also when it calls the func.
+// oldest counts the unused sessions that single clients have with a server and for which the func matches returns true. The
+// returned func ends the least recently used of them; it is nil if there are none. The caller holds the lock, also when it calls
+// the returned func.
 func (r *Registry) oldest(server string, matches func(c *clientSession) bool) (unused int, end func()) {
 	var oldest *clientSession
 	for client, sessions := range r.clients {
@@ -214,7 +215,7 @@ func (r *Registry) oldest(server string, matches func(c *clientSession) bool) (u
 
 // displace makes room for one more session of this principal with a server that already has the maximum number of sessions. For
 // that it ends an unused session of another principal. It chooses the principal with the most sessions among those that have an
-// unused one, and ends this principal's least recently used session. It returns false, and ends nothing, if there is no such
+// unused one, and ends the least recently used session of the chosen one. It returns false, and ends nothing, if there is no such
 // principal, or if the chosen one would then have fewer sessions than this principal. The caller holds the lock.
 func (r *Registry) displace(server, principal string) bool {
 	count, unused := make(map[string]int), make(map[string]bool)
@@ -277,8 +278,8 @@ func (r *Registry) forgetLists(client string) {
 }
 
 // endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the
-// duration grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. If
-// the last session of a home has ended, endSessions also removes its lists (see keepsLists). The caller holds the lock.
+// duration grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. If it
+// stops the last session of a home, it also removes the home's lists (see keepsLists). The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, matches func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them

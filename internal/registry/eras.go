@@ -227,9 +227,9 @@ func eraOf(modern bool) string {
 	return upstream.EraLegacy
 }
 
-// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if the snapshot has it already.
-// The snapshot may have something else in two cases: for a PerClient server, as long as the client's own session has not read what
-// the server offers; and for a server whose lists are known only from the saved record. The caller holds the lock.
+// offersToOlder returns what a server offers to legacy clients. ok is false if that is unknown, or if the snapshot already shows
+// it. The snapshot may have something else in two cases: for a PerClient server, as long as the client's own session has not read
+// what the server offers; and for a server whose lists are known only from the saved record. The caller holds the lock.
 func (e *entry) offersToOlder() (offers catalog.Offers, ok bool) {
 	if e.upstream == nil {
 		return offers, false

@@ -224,7 +224,7 @@ func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, read
 		slices.SortFunc(ready, func(a, b *upstream.Upstream) int { return slices.Index(in.all, a) - slices.Index(in.all, b) })
 		return ready[int(hash.Sum32()%uint32(len(ready)))]
 	}
-	id := client.Ident() // empty for a command of mcpx: all of these have the same home
+	id := client.Ident() // empty for a command of mcpx: all such commands share one home
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch home := in.home[id]; {

@@ -216,8 +216,8 @@ func (r *Registry) keep(client *caller.Client, server string, listed, shared own
 	return kinds
 }
 
-// forgetMade removes all snapshots that were derived with own catalogues, because one of these has changed. The caller holds
-// the lock.
+// forgetMade removes all snapshots that were made with an ownCatalogue or a variant, because one of these has changed. The caller
+// holds the lock.
 func (r *Registry) forgetMade() {
 	for _, own := range r.own {
 		clear(own.made)

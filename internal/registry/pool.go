@@ -54,8 +54,8 @@ func (p *Pool) SetIdle(idle time.Duration) {
 	p.idle = idle
 }
 
-// join makes r use the upstream for the key, which is the server's Shared; leave ends this. For the first registry, join makes
-// the upstream from spec. join returns nil if the server must not be shared, or if the pool is closed.
+// join returns the upstream for the key, which is the server's Shared, and records that r uses it; leave ends that use. For the
+// first registry, join makes the upstream from spec. join returns nil if the server must not be shared, or if the pool is closed.
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 const (
 	// unusedAfter is how long an unused catalogue is kept on disk.
 	unusedAfter = 30 * 24 * time.Hour
-	// touchAfter is the precision of a catalogue's time of last use, which is stored as the modification time of its file.
+	// A catalogue's time of last use is the modification time of its file. touch sets it only if it is older than touchAfter.
 	touchAfter = 24 * time.Hour
 	// maxSwept is the maximum number of files that one sweep checks.
 	maxSwept = 10_000

@@ -18,7 +18,7 @@ const maxVariants = 64
 type variant struct {
 	ownCatalogue
 	// tried has, by server, the generation of the server's entry when a session last listed its tools or failed to list them.
-	// WaitOwn does not wait for such a server again.
+	// WaitOwn does not open a session for that server again.
 	tried map[string]uint64
 }
 
