@@ -89,8 +89,8 @@ type run struct {
 
 func (e *Executor) begin() run { return run{e, e.current()} }
 
-// Close ends the calls of executeFor, some of which are still running although their clients already have an answer, and waits for
-// them. The registry must be closed first: it ends the calls that wait for a server, and tells them why. Then two kinds of calls
+// Close ends the calls of executeFor and waits for them. Some of them are still running although their clients already have an
+// answer. The registry must be closed first: it ends the calls that wait for a server, and tells them why. Then two kinds of calls
 // are left: calls whose results wait to be processed (see the field work), and calls that have not yet heard from the registry.
 // Close cancels both, because nobody can ask for their results any more.
 func (e *Executor) Close() {

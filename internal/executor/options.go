@@ -20,8 +20,8 @@ import (
 	"mcpx/internal/results"
 )
 
-// defaultVerbatim are globs for names of tools that read files. Their texts are not compressed, because the model may edit the
-// file.
+// defaultVerbatim are globs for names of tools that read files. The results of these tools are not compressed, because the model
+// may edit the file.
 var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
 // ServerOptions are the settings for calls to one server.

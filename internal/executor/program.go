@@ -114,14 +114,15 @@ type inside struct {
 	confirming time.Duration // how long the program has waited for the user to confirm calls
 }
 
-// lastResult is the value of the last call of a program that succeeded, and the tool, as "server.tool".
+// lastResult is the value that a program got from its last successful call. The field tool names the tool of that call, as
+// "server.tool".
 type lastResult struct {
 	tool  string
 	value json.RawMessage
 }
 
-// showLast adds the shape of the last result to the failure of a program, which may be nil, if the program has most likely expected
-// another shape. Otherwise the model would have to make the call again to see it.
+// showLast adds the shape of the last result to the failure of a program, if the program has most likely expected another shape.
+// Otherwise the model would have to make the call again to see the shape. f may be nil.
 func (in *inside) showLast(f *programs.Failure, p results.Pages) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -82,7 +82,7 @@ func (b *bringer) file(path string) (json.RawMessage, error) {
 }
 
 // replaceReferences replaces the references in the arguments of a request that consists of one call of a tool with this schema.
-// It does nothing the second time, as when a call starts again.
+// When a call starts again, the references are replaced already, and replaceReferences does nothing.
 func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawMessage) (err error) {
 	if !r.References {
 		return nil
