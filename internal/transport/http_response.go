@@ -191,8 +191,8 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	return wire.Message{}, false
 }
 
-// streamed reads an event stream until the answer to the request. If the stream breaks before that, it resumes the stream if
-// the server's events have ids.
+// streamed reads an event stream until the answer to the request. If the stream breaks before that, streamed resumes it where that
+// is possible (see resumable).
 func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 	answer, err := a.events(reader)

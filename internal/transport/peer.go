@@ -33,8 +33,8 @@ const (
 	pongWithin = 30 * time.Second
 )
 
-// Peer is the Conn of a WebSocket between two mcpx, or between mcpx and a device: it pings the other end, and ends if no answer
-// comes. Its owner must call Close or CloseWith.
+// Peer is the Conn of a WebSocket between two mcpx, or between mcpx and a device: it pings the other end, and ends the connection
+// if no answer comes. Its owner must call Close or CloseWith.
 type Peer struct {
 	socket
 	close sync.Once     // only the first CloseWith sends a close frame

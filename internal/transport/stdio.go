@@ -30,7 +30,7 @@ func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pip
 	return p
 }
 
-// Read returns the next message. If the message has Content-Length headers, Read switches also Write to such headers.
+// Read returns the next message. If the message has Content-Length headers, Write uses such headers from then on.
 func (p *pipe) Read() ([]byte, error) {
 	data, err := p.Reader.Read()
 	if err == nil && p.Framing() == wire.ContentLength {

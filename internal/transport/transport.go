@@ -51,8 +51,8 @@ type Options struct {
 	// Serve is an InProcess server. It reads and writes newline-delimited JSON-RPC.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 
-	// MaxMessage bounds one message, in bytes; 0 means 64 MiB, and less than 64 KiB means 64 KiB. Links check it for messages
-	// from the server; for requests the session does.
+	// MaxMessage bounds one message, in bytes; 0 means 64 MiB, and less than 64 KiB means 64 KiB. Links check it for messages from
+	// the server; the session checks it for requests.
 	MaxMessage int64
 	// Secrets are removed from reasons and logs.
 	Secrets *sanitize.Secrets
