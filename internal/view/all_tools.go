@@ -163,7 +163,7 @@ func (v *AllTools) listWith(ctx context.Context, client *caller.Client, name str
 		if starting(v.catalogue(client)) {
 			v.awaitCatalogue(ctx, client)
 		}
-		list = v.natives(client) // also if none is starting any more: the last one may have listed its tools just now
+		list = v.natives(client) // also if no server is starting any more: the last one may have listed its tools just now
 	}
 	return list
 }

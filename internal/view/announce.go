@@ -12,9 +12,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// announceAfter is how long mcpx waits after a change, to announce several changes together, because each announcement
-// invalidates the prompt cache of a client. While servers are starting, more changes will follow, and the wait is repeated up
-// to announceStarts times.
+// announceAfter is how long mcpx waits after a change, so that it can announce several changes together. Each announcement
+// invalidates the prompt cache of a client. While servers are starting, more changes will follow, so the wait is repeated up to
+// announceStarts times.
 const (
 	announceAfter  = 150 * time.Millisecond
 	announceStarts = 10

@@ -18,9 +18,9 @@ import (
 type StructuredPolicy = conf.StructuredPolicy
 
 // The policies. StructuredAuto passes on the server's structuredContent, except to clients that have another policy in
-// knownClients. StructuredOnce omits structuredContent if a text contains the same; it is for clients that show both to the
-// model. StructuredAlways is for programs: it also creates structuredContent if the server sends none. StructuredNever omits
-// it.
+// knownClients. StructuredOnce omits structuredContent if a text contains the same; it is for clients that show both to the model.
+// StructuredAlways is for programs: it also creates structuredContent if the server sends none. StructuredNever omits
+// structuredContent.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"

@@ -58,9 +58,9 @@ type Options struct {
 	Clients []ClientRule
 	// NeverCut means that results are cut to a client's limit only if a rule in Clients sets that limit.
 	NeverCut bool
-	// StartupWait is how long, counted from the creation of the view, tools/list waits for servers to which mcpx has never
-	// tried to connect; 0 means 5 s. It also bounds two waits that are counted from their own beginning: of a search of inspect
-	// for such servers, and of tools/list for servers that have a session for each client.
+	// StartupWait is how long, counted from the creation of the view, tools/list waits for servers to which mcpx has never tried to
+	// connect; 0 means 5 s. It also bounds two waits that are counted from their own beginning: a search of inspect waits for such
+	// servers, and tools/list waits for servers that have a session for each client.
 	StartupWait time.Duration
 	// Current, if not nil, returns the current settings, which replace these options. Clients are notified of a change when the
 	// registry makes its next snapshot.
