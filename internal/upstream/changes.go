@@ -32,8 +32,8 @@ const (
 // session must open first. The server does not announce changes made before that stream is open. So if the session began to read
 // the lists before that, it reads them again when the stream opens.
 type changes struct {
-	// told gets a value when lists must be read again, and kinds holds which lists. told has a buffer of one, so many
-	// list_changed notifications in a row cost one refresh.
+	// told gets a value when lists must be read again, and kinds says which lists. told has a buffer of one, so many list_changed
+	// notifications in a row cost one refresh.
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
@@ -75,8 +75,8 @@ func (c *changes) tell(kinds ...catalog.Kind) {
 	signal(c.told)
 }
 
-// due returns the kinds requested by the methods tell and again since the last call of due. The caller must call done when
-// it has read these lists.
+// due returns the kinds that calls of tell and again have requested since the last call of due. The caller must call done when it
+// has read these lists.
 func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +154,8 @@ func (s *session) subscribe() {
 	}, func(error) {})
 }
 
-// keepListening keeps a subscriptions/listen request of the modern era open. On this request the server reports the wanted
-// changes; it acknowledges the request by a notification. keepListening returns when ctx or the session ends, or when the
+// keepListening keeps a subscriptions/listen request of the modern era open. The server acknowledges the request by a notification,
+// and then reports the wanted changes on the stream of the request. keepListening returns when ctx or the session ends, or when the
 // server refuses or ends the request while changes.worked is false. It calls refused with each JSON-RPC error that the server
 // returns for the request.
 func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilter, refused func(error)) {
@@ -178,7 +178,7 @@ func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilt
 // relisting records which lists a session has to read again, and whether it has read all tools. Only the
 // supervising goroutine uses it.
 type relisting struct {
-	// missing is the error because of which the last tools/list could not be read to its end; nil if there was none.
+	// missing is the error that kept mcpx from reading the last tools/list to its end; nil if there was none.
 	missing error
 	// whole means that this session has read the list of tools to its end at least once.
 	whole bool

@@ -13,7 +13,7 @@ import (
 // errStopped ends the session of an upstream that is closed. Its text is also the reason in the error that stoppedError returns.
 var errStopped = errors.New("mcpx stopped the server")
 
-// waits adds up how long a request has waited, over all attempts to send it.
+// waits says how long a request has waited and may still wait, over all attempts to send it.
 type waits struct {
 	owner   string // the principal that sent the request, for the concurrency limits; empty for none
 	limited bool

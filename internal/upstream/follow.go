@@ -174,8 +174,8 @@ func (s *session) settle(t *topic, err error) {
 	}
 }
 
-// updated passes the notification of a changed resource on to the followers of its URI, and to the followers of
-// each URI that is a prefix of it. It removes the id of the subscription, which only mcpx and the server know.
+// updated passes the notification that a resource has changed to the followers of its URI, and to the followers of each URI that is
+// a prefix of it. It removes the subscription id from the notification, because only mcpx and the server know that id.
 func (s *session) updated(params json.RawMessage) {
 	changed := wire.MemberText(params, "uri")
 	if changed == "" {

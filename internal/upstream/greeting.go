@@ -65,7 +65,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 // maxOthers bounds the JSON of the capabilities that mcpx does not know, in bytes.
 const maxOthers = 64 << 10
 
-// notInHeader reports whether r may not be in an HTTP header; no MCP revision contains such a rune.
+// notInHeader reports whether HTTP headers must not contain r. No MCP revision contains such a rune.
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
 // selfNamed returns the title (or else the name) and the version that a server gives in its serverInfo.

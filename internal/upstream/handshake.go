@@ -145,8 +145,8 @@ func (e *revisionError) Error() string {
 	return fmt.Sprintf("the server speaks the protocol revisions %q, mcpx %q and older ones with initialize", e.offered, modernVersion)
 }
 
-// listed returns the revisions that a server lists as supported when it refuses a revision. It returns nil for any
-// other error.
+// listed returns the revisions that the server lists as supported, if err says that it refuses a revision. For any other error,
+// listed returns nil.
 func listed(err error) []string {
 	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered
@@ -159,8 +159,8 @@ func listed(err error) []string {
 	return nil
 }
 
-// legacyOf returns the newest legacy revision that mcpx knows and that the server lists as supported in its refusal.
-// It returns an empty string if there is none.
+// legacyOf returns the newest legacy revision that mcpx knows, of those that the server lists as supported in its refusal. It
+// returns an empty string if there is none.
 func legacyOf(refusal error) string {
 	offered := listed(refusal)
 	for _, version := range mcp.ValidProtocolVersions {

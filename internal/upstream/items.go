@@ -61,7 +61,7 @@ func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.
 	u.update(func(st *Status) { st.adoptItems(fresh, all) })
 }
 
-// adoptItems replaces the lists that were read. fresh has these lists; all means that Listed is to be set. If the new lists
+// adoptItems replaces the lists that are in fresh, because they were read again. If all is true, it sets Listed. If the new lists
 // equal the old ones, Items stays the same pointer, so that others can notice a change by comparing pointers.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}

@@ -132,8 +132,8 @@ func (s *session) unlisten(id int64, abandoned bool) {
 // errCallOver is the cause with which the questions of an ended call are cancelled.
 var errCallOver = errors.New("the call is over")
 
-// during stops the clocks of the calls while the client answers a question of the server, until resume is called. If the
-// last of these calls ends before that, the func cancel is called, which cancels the question.
+// during stops the clocks of the calls until resume is called, because the client now answers a question of the server. If the last
+// of these calls ends before that, the func cancel is called, which cancels the question.
 func during(calls []*listener, cancel context.CancelCauseFunc) (resume func()) {
 	var open atomic.Int64
 	open.Store(int64(len(calls)))
@@ -152,8 +152,8 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (resume func()) {
 	}
 }
 
-// asks stops the clocks of the call while the client answers a question of the server, until resume is called. If the
-// call ends before that, or has ended already, the func cancel is called, which cancels the question.
+// asks stops the clocks of the call until resume is called, because the client now answers a question of the server. If the call
+// ends before that, or has ended already, the func cancel is called, which cancels the question.
 func (h *listener) asks(cancel context.CancelCauseFunc) (resume func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
@@ -227,9 +227,9 @@ func (s *session) callsOf(streamID int64, task string, key func(*caller.Client) 
 	return calls
 }
 
-// lateLog reports whether a log message on a shared stream (streamID is 0) may be for an abandoned call. That is so if another
-// program than that of the open calls gave up a call within the last lateLogs (see [caller.Client.Program]). The client of the open
-// calls must then not get the message. The caller holds the lock.
+// lateLog reports whether a log message on a shared stream (streamID is 0) may be for an abandoned call. That is so if a program
+// other than that of the open calls gave up a call no longer than lateLogs ago (see [caller.Client.Program]). The client of the
+// open calls must then not get the message. The caller holds the lock.
 func (s *session) lateLog(streamID int64, calls []*listener) bool {
 	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned[:], func(a abandonedCall) bool {
 		return a.program != calls[0].client.Program() && time.Since(a.at) <= lateLogs

@@ -135,8 +135,8 @@ func (u *Upstream) Open() int {
 // a pause.
 func (u *Upstream) Retry() { signal(u.kick) }
 
-// update calls the func change, which may change the status and the session, under u.mu. Then it wakes everything that
-// waits for a change, and calls OnChange.
+// update calls the func change under u.mu; change may change the status and the session. Then it wakes everything that waits for a
+// change, and calls OnChange.
 func (u *Upstream) update(change func(*Status)) {
 	u.mu.Lock()
 	change(&u.status)
