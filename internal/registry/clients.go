@@ -40,9 +40,9 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that is closed by the first call of Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// ownerFor returns the client that owns the session with which the parameter client uses the server. With PerPrincipal, the
-// owner is the client that represents the principal (see [caller.Client.AsPrincipal]). Without PerPrincipal, or if the client has
-// no principal, the client itself is the owner.
+// ownerFor returns the owner of the session that the parameter client uses with the server. With PerPrincipal, the owner is the
+// client that represents the principal (see [caller.Client.AsPrincipal]). Without PerPrincipal, or if the client has no principal,
+// the client itself is the owner.
 func (s *Server) ownerFor(client *caller.Client) *caller.Client {
 	if s.PerPrincipal && client.On() != nil {
 		return client.AsPrincipal()

@@ -71,8 +71,8 @@ func (r *Registry) olderSpec(e *entry, status *upstream.Status) upstream.Spec {
 	spec.Catalogue.Shared = func() []catalog.Tool { return e.upstream.Status().Tools }
 	spec.OnChange, spec.OnUnknown = r.changed, nil
 	spec.Lazy, spec.StopIdle = true, cmp.Or(e.server.SessionIdle, defaultIdle)
-	// A further process of a server without PerClient is started only when a client needs it (a lazy upstream with StartedBefore
-	// waits for that), or to find out whether the server has subscriptions in the legacy era.
+	// A server without PerClient gets a second process only when a client needs it (a lazy upstream with StartedBefore waits for
+	// that), or when mcpx must find out whether the server has subscriptions in the legacy era.
 	spec.StartedBefore = spec.Type == transport.Stdio && !e.server.PerClient && (!status.Offers.Resources || status.Offers.Subscribe)
 	if spec.Type == transport.HTTP {
 		spec.Logger = slog.New(slog.DiscardHandler) // it is not an error that a server speaks only one era
@@ -202,10 +202,9 @@ func (t *route) learn() {
 	}
 }
 
-// asksByResult reports whether err is the error of a server whose tool tried to ask a legacy client with an input_required
-// result, which that era does not have. The SDKs for TypeScript and Go do not fail then: they send the question as a request,
-// unless the session lacks the capability (errUndeclared). The Python SDK fails with the first of the two texts below, FastMCP
-// with the second.
+// asksByResult reports whether err says that a tool tried to ask a legacy client by an input_required result. The legacy era has no
+// such results. The SDKs for TypeScript and Go do not fail then: they send the question as a request, unless the session lacks the
+// capability (errUndeclared). The Python SDK fails with the first of the two texts below, FastMCP with the second.
 func asksByResult(err error) bool {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	return err == errUndeclared || ok && (rpc.Message == "Handler returned an invalid result" || strings.Contains(rpc.Message, "InputRequiredResult"))

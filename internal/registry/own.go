@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// ownCatalogue has the lists that servers show only in the sessions of one client, or of one home or principal, because they differ
-// from the lists that the client would see otherwise. It is removed when the client disconnects. When a home or principal has no
-// session any more, only lists that mcpx cannot get in another way are kept (see keepsLists). The registry's lock guards it.
+// ownCatalogue has what servers list in the sessions of one client, home or principal, where that differs from what the client
+// would see otherwise. It is removed when the client disconnects. When a home or principal has no session any more, only lists that
+// mcpx cannot get in another way are kept (see keepsLists). The registry's lock guards it.
 type ownCatalogue struct {
 	servers map[string]ownLists
 	made    map[basis]*catalog.Snapshot // the snapshots made with these lists; all are removed when any ownCatalogue changes

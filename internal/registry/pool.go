@@ -26,7 +26,7 @@ type Pool struct {
 	work  sync.WaitGroup // goroutines that end upstreams
 }
 
-// pooled is an upstream of a Pool. Without registries that use it, it is ended after a while.
+// pooled is an upstream of a Pool. When no registry uses it any more, it is ended after a while.
 type pooled struct {
 	pool     *Pool
 	key      string
@@ -142,8 +142,8 @@ func (p *pooled) leave(r *Registry) {
 	}
 }
 
-// drop ends the use of the upstream by r, for a server that Apply has removed or replaced in r, so that no registry is
-// likely to return soon. It reports whether r was the last registry; then the upstream is not in the pool any more, and r must
+// drop ends the use of the upstream by r. It is for a server that Apply has removed or replaced in r: no registry is likely to use
+// the upstream again soon. It reports whether r was the last registry; then the upstream is not in the pool any more, and r must
 // end it.
 func (p *pooled) drop(r *Registry) (last bool) {
 	p.pool.mu.Lock()

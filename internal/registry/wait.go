@@ -76,8 +76,8 @@ func (r *Registry) WaitStart(ctx context.Context, name string, limit time.Durati
 }
 
 // Relist asks a server for its tools again, over the shared session and the client's own session, because the server may have
-// changed them without a notification (see [upstream.Upstream.Relist]). An own session with credentials or a login is not
-// asked.
+// changed them without a notification (see [upstream.Upstream.Relist]). The client's own session is not asked if it needs
+// credentials or a login.
 func (r *Registry) Relist(ctx context.Context, client *caller.Client, name string) {
 	e := r.running(name)
 	if e == nil {
