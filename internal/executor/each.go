@@ -301,9 +301,9 @@ func finishOne(ctx context.Context, one *oneOf) {
 
 func isError(raw json.RawMessage) bool { return string(wire.Member(raw, "isError")) == "true" }
 
-// partOf returns a factor from 0 to 1: each result may use this part of the limits of an answer, so that all results fit into
-// one answer. Small results are not cut; the others share what the small ones do not need. The limit of the answer is the
-// parameter tokens (0 means none) or the client's own limit, Format.Bytes, whichever is lower.
+// partOf returns which part of an answer's limits each result may use, as a factor from 0 to 1, so that all results fit into one
+// answer. Small results are not cut; the others share what the small ones do not need. The limit of the answer is the parameter
+// tokens (0 means none) or the client's own limit, Format.Bytes, whichever is lower.
 func partOf(calls []*oneOf, tokens int) float64 {
 	room := 3 * tokens // in bytes: hardly any text has fewer than 3 bytes per token
 	if most := calls[0].r.Format.Bytes; most > 0 && (room == 0 || most < room) {

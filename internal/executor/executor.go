@@ -368,8 +368,8 @@ func (e run) waitLeft(r *Request) time.Duration {
 	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // not 0, which would mean no limit
 }
 
-// starting returns a func that reports to the client, as progress, that the command of the server is being installed or
-// started. It returns nil if calls do not wait for that (the config has exec_wait).
+// starting returns a func that sends the client progress while the command of the server installs or starts. The argument of that
+// func says what the command does. It returns nil if calls do not wait for that (the config has exec_wait).
 func (e run) starting(r *Request) func(does string) {
 	if e.options.ExecWaitSet || e.options.ExecWait <= time.Nanosecond {
 		return nil

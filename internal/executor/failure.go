@@ -112,7 +112,8 @@ func (r *Request) misplacedHint(name string) string {
 	return "exec takes it beside arguments"
 }
 
-// misplaced adds hints to the notes about arguments of exec that the model put among the arguments of the tool.
+// misplaced completes the notes: for each argument of exec that the model put among the arguments of the tool, it adds a hint where
+// that argument belongs.
 func (r *Request) misplaced(notes arguments.Notes) arguments.Notes {
 	for i, u := range notes.Unknown {
 		if hint := r.misplacedHint(u.Name); hint != "" {

@@ -225,8 +225,8 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 	}
 }
 
-// guesses returns the names that the caller may have meant: known names with a similar spelling and, for the name of a tool
-// that no other server has, tools that a search for its words finds.
+// guesses returns the names that the caller may have meant: known names with a similar spelling. For the name of a tool that no
+// other server has, it also returns tools that a search for the words of the name finds.
 func (m *notFoundError) guesses() []string {
 	if m.server == nil {
 		return sanitize.Nearest(m.name, m.known)

@@ -60,8 +60,8 @@ type Request struct {
 type progressing struct {
 	began time.Time
 	origins
-	// part is a factor from 0 to 1 if the request is one of several calls, of Each or of a program: the limits for its result
-	// are the limits of the answer multiplied by part. 0 means that the request consists of one call.
+	// part is not 0 if this is one of several calls: of the calls of Each, or of the calls that a program makes. Then the limits
+	// for the result are the limits of the answer multiplied by part, which is at most 1.
 	part float64
 }
 
