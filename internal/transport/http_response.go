@@ -33,8 +33,8 @@ type response struct {
 	nameless, named *wire.Message
 }
 
-// strayPatience is how long the link waits for an answer with the right id after an error without a usable id, before
-// it takes that error as the answer.
+// If an error without a usable id has come, the link waits for strayPatience for an answer with the right id. Then it takes the
+// error as the answer.
 const strayPatience = time.Second
 
 func mediaType(resp *http.Response) string {

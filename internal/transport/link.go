@@ -80,7 +80,8 @@ type Outgoing struct {
 	ID      int64
 	Method  string
 	Message []byte
-	// Header contains further HTTP headers. It is nil for legacy requests: only answers to requests without it are resumed.
+	// Header contains further HTTP headers. It is nil for legacy requests. The broken stream of an answer is resumed only if Header
+	// is nil.
 	Header http.Header
 	// Answered is called when the response has been read, before the next message is read; may be nil. Links with a connection
 	// per request do not call it.

@@ -149,8 +149,8 @@ func (d *Dialer) NextAddress() {
 	}
 }
 
-// CloseWithin bounds the time for which Close of any link waits for the server: for the end of its process, or for its answer
-// to the end of an HTTP session. 0 means the usual times.
+// CloseWithin bounds the time for which Close of any link waits for the server: for the end of its process, or for its answer to
+// the request that ends an HTTP session. 0 means the usual times.
 func (d *Dialer) CloseWithin(within time.Duration) { d.closeWithin.Store(int64(within)) }
 
 // grace returns how long a child process gets to end before it is killed.
