@@ -56,8 +56,8 @@ func NewSettings(o Options) *Settings {
 	return &Settings{Options: o}
 }
 
-// profile has the settings for one client, from the rules in the config and from knownClients. form is the format for results;
-// code is the format for results of calls that are made by a program that the model wrote.
+// profile has the settings for one client, from the rules in the config and from knownClients. form is the format for results; code
+// is the format for results that a program written by the model reads.
 type profile struct {
 	form, code results.Format
 	shown      shown

@@ -21,8 +21,8 @@ type Naming struct {
 	Transparent bool
 }
 
-// The values of [Naming.Prefix]. Two tools never have the same name: with PrefixNever, only the first of several tools with the
-// same name has no prefix.
+// The values of [Naming.Prefix]. A view never lists two tools under the same name: with PrefixNever, if several servers have a tool
+// of one name, only the first of these tools has no prefix.
 const (
 	PrefixAlways   = "always"
 	PrefixConflict = resources.PrefixConflict // only names that several servers have

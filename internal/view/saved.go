@@ -63,7 +63,7 @@ func counted(s *catalog.Server) bool {
 	return s.Known && s.State != catalog.Disabled && s.Name != builtin.Name
 }
 
-// direct returns the tokens of the definitions of each server's tools, as they are in a request to a model.
+// direct returns, for each server, how many tokens the definitions of its tools take in a request to a model.
 func (t *texts) direct(snap *catalog.Snapshot) []request.Saving {
 	c := t.forCatalogue(snap)
 	c.mu.Lock()
