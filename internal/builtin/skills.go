@@ -15,7 +15,7 @@ import (
 // names within its token budget, inspect and search find them, and a call of such a tool reads the skill's
 // manifest.
 
-// skill is a skill of a server, together with the tool as which clients see it.
+// skill is a skill of a server, and the tool by which clients read the skill.
 type skill struct {
 	tool   catalog.Tool
 	server *catalog.Server
