@@ -82,9 +82,9 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 	return changes
 }
 
-// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use, but leaves those of a
-// Pool to the other registries. It also stops the sessions of the legacy era with these servers, and those of single clients. It
-// returns the names of the stopped servers. The caller holds the lock.
+// replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use. But an upstream of a Pool
+// is stopped only if no other registry uses it. It also stops the sessions of the legacy era with these servers, and those of
+// single clients. It returns the names of the stopped servers. The caller holds the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace

@@ -214,9 +214,9 @@ func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u 
 	return u, slices.ContainsFunc(ready, func(other *upstream.Upstream) bool { return other != u })
 }
 
-// homeOf returns the instance that may have state of a client, which is the instance that the client has used before. If that
-// instance is not in the parameter ready, or if there is none, homeOf returns the parameter best. For a client whose connection
-// is known (Peer), the choice depends only on the connection and on the instances in ready.
+// homeOf returns the instance that the client has used before, because that instance may have state of the client. If there is
+// none, or if it is not in the parameter ready, homeOf returns the parameter best. For a client whose connection is known (Peer),
+// the choice depends only on the connection and on the instances in ready.
 func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client != nil && client.Peer != "" {
 		hash := fnv.New32a()

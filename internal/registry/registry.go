@@ -179,14 +179,14 @@ type work struct {
 type entry struct {
 	generation uint64
 	began      time.Time
-	earlier    bool   // a record of the server existed, on disk or at another replica, when the entry was made
-	recorded   bool   // that record says what the server offers besides tools, or that the server sent no list of tools
-	era        string // the era of the server in that record; empty if unknown
+	earlier    bool   // the server had a saved record, on disk or at another replica, when the entry was made
+	recorded   bool   // the saved record says what the server offers besides tools, or that the server sent no list of tools
+	era        string // the era of the server in the saved record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured
 	pooled     *pooled            // nil if no other registry can use upstream
 	instances  *instances         // nil if the server has only one address or is PerClient; upstream is the first instance
-	cached     *record            // that record, if there was one; nil once the server has sent all its lists
+	cached     *record            // the saved record, if there was one; nil once the server has sent all its lists
 	last       catalog.Server     // the server as described when its tools last changed; later snapshots reuse these tools
 	saved      *record            // what mcpx last tried to write to the cache file
 	older      *olderEra          // never nil

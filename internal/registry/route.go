@@ -152,7 +152,7 @@ func (r *Registry) sessionsWith(e *entry, q *request.Request) (all []*upstream.U
 	return all
 }
 
-// Belonging returns the servers of snap with which mcpx has a session that belongs to this client, or its home, alone.
+// Belonging returns the servers of snap with which mcpx has a session that belongs only to this client or its home.
 func (r *Registry) Belonging(snap *catalog.Snapshot, client *caller.Client) (all []*catalog.Server) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -179,7 +179,7 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 		case ours && id == a.r.ID:
 			return message, true
 		case message.Error == nil:
-		case a.resumed: // a resumed stream may bring the answer to another request than the one that opened it
+		case a.resumed: // a resumed stream may bring the answer to a request other than the one that opened it
 		case !ours && a.nameless == nil:
 			kept := message
 			a.nameless = &kept

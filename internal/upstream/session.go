@@ -151,8 +151,8 @@ func (s *session) connected(l transport.Link) {
 // answer a request before it was sent.
 func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
-// clientInfo is the clientInfo that mcpx sends to the server. In a session that belongs to one client, its name is the name of
-// that client, if it gave one, with a suffix.
+// clientInfo is the clientInfo that mcpx sends to the server. If the session belongs to one client, and that client gave its name,
+// mcpx sends this name with a suffix.
 func (s *session) clientInfo() map[string]string {
 	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {

@@ -143,7 +143,7 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// orDefault returns value if it is above 0, otherwise the second argument.
+// orDefault returns value if it is above 0; if not, it returns the second argument.
 func orDefault[N int | time.Duration](value, otherwise N) N { return cmp.Or(max(value, 0), otherwise) }
 
 func (s *Spec) owner() *caller.Client {

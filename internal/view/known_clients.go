@@ -2,14 +2,14 @@ package view
 
 import "time"
 
-// knownClients is what is known about clients, by their names. A client that is not listed gets the server's structuredContent,
-// and unknownResultChars. Each comment first says what the client's model sees of a result that has both structuredContent and
-// a text. In parentheses follows how this is known: from the request to a model of that version of the client, from the
-// client's code, or from documentation or issues.
+// knownClients is what is known about clients, by their names. A client that is not listed gets the server's structuredContent, and
+// unknownResultChars. The comment above an entry first says what the client's model sees of a result that has both
+// structuredContent and a text. In parentheses follows how this is known: from the request to a model of that version of the
+// client, from the client's code, or from documentation or issues.
 //
-// If a model sees only structuredContent, the client gets none, so that the model sees the text, which has fewer tokens. If a
-// model sees structuredContent and text, the client gets structuredContent if no text contains the same: such a client escapes
-// the quotes in a text, so the same content would cost more there. docs/clients.md has the versions.
+// If a model sees only structuredContent, the client gets none, so that the model sees the text, which has fewer tokens. If a model
+// sees structuredContent and text, the client gets structuredContent if no text contains the same: such a client escapes the quotes
+// in a text, so the same content would cost more there. docs/clients.md has the versions.
 //
 // ResultChars is a little less than what the client shows before it cuts a result itself.
 var knownClients = []ClientRule{
