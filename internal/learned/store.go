@@ -309,6 +309,9 @@ func (s *Store) save() {
 	for server, tools := range files {
 		if err := atomicfile.Write(s.path(server), encodeFile(merged(tools, s.read(server))), 0o600); err != nil {
 			s.log.Warn("keeping the shapes of results", "err", err)
+			s.shapes.Lock()
+			s.dirty[server] = true // the next save tries again, at the latest that of Close
+			s.shapes.Unlock()
 		}
 	}
 }

@@ -172,6 +172,22 @@ func TestStore_Saves(t *testing.T) {
 	})
 }
 
+// TestStore_SavesAgain: if a file cannot be written, the next save tries again.
+func TestStore_SavesAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "shapes")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file where the folder should be
+		t.Fatal(err)
+	}
+	s, tool := storeIn(dir), toolNamed("get", "")
+	learn(s, tool, `{"id":1}`, `{"id":1}`)
+	s.save()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	s.Close(time.Minute)
+	wantSeen(t, storeIn(dir), tool, "{id: number}")
+}
+
 // TestStore_Panic: a panic while the store learns from one result does not affect other results. Neither does a folder that
 // cannot be written.
 func TestStore_Panic(t *testing.T) {

@@ -41,7 +41,8 @@ func (w wholeSeconds) RoundTrip(req *http.Request) (*http.Response, error) {
 		members["expires_in"] = strconv.AppendInt(nil, whole, 10)
 		data, _ = json.Marshal(members) // cannot fail: the values are valid JSON
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(data))
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	resp.Header.Del("Content-Length")
 	return resp, nil
 }
 
