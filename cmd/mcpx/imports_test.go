@@ -77,6 +77,7 @@ func forbidden(from, to string) string {
 var allowedModules = map[string][]string{
 	"github.com/MicahParks/jwkset":           {"internal/hosted/identity"},
 	"github.com/MicahParks/keyfunc":          {"internal/hosted/authserver", "internal/hosted/identity"},
+	"github.com/VictoriaMetrics/metrics":     {"internal/hosted/telemetry"},
 	"github.com/alecthomas/kong":             {"cmd/mcpx"},
 	"github.com/charmbracelet/x/ansi":        {"internal/base/terminal"},
 	"github.com/coder/websocket":             {"internal/transport"},
@@ -90,7 +91,6 @@ var allowedModules = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"internal/desk/logins"},
 	"github.com/nats-io/nats.go":             {"internal/hosted/cluster"},
 	"github.com/pelletier/go-toml/v2":        {"internal/desk/setup"},
-	"github.com/prometheus/client_golang":    {"internal/hosted/telemetry"},
 	"github.com/rogpeppe/go-internal":        {"internal/base/atomicfile", "internal/desk/setup"},
 	"github.com/tailscale/hujson":            {"internal/desk/config", "internal/desk/setup"},
 	"github.com/toon-format/toon-go":         {"internal/budget"},

@@ -139,7 +139,7 @@ func (a *App) metricsHandler() http.Handler {
 	if a.metrics == nil {
 		return nil
 	}
-	return a.metrics.Handler(a.log)
+	return a.metrics
 }
 
 // mayMeasure reports whether a principal may read the metrics: an admin, or a principal named in telemetry.metrics, such as a

@@ -2,15 +2,14 @@
 package telemetry
 
 import (
-	"log/slog"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/VictoriaMetrics/metrics"
 
 	"mcpx/internal/request"
 )
@@ -20,21 +19,14 @@ import (
 // Go and the process. No label contains text from a client: a server or tool that is not in the catalogue gets the
 // label [other]. Safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
-	upstream *prometheus.HistogramVec // labels: server, tool, outcome
-	requests *prometheus.HistogramVec // labels: method, error
-	sessions *prometheus.HistogramVec // label: protocol revision
-	calls    *prometheus.CounterVec   // labels: server, outcome
-	tokens   *prometheus.CounterVec   // labels: server, direction
-	bytes    *prometheus.CounterVec   // labels: server, direction
-	saved    *prometheus.CounterVec   // labels: server, kind
-	spent    *prometheus.CounterVec   // labels: server, kind
-	refused  *prometheus.CounterVec   // label: status
+	set     *metrics.Set // all metrics that only grow
+	state   func() State
+	version string
 
 	mu      sync.Mutex
 	series  map[seriesKey]*series
-	answers map[answerKey]prometheus.Observer
-	savers  map[string]bool // the servers with series of their own in saved and spent
+	answers map[answerKey]*metrics.PrometheusHistogram
+	savings map[savingKey]saving
 }
 
 // State is the current state of mcpx.
@@ -59,9 +51,9 @@ const (
 	// maxSeries is how many series of calls there are at most, and how many series of requests, not counting series with the
 	// label other. The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
-	// maxSavers is how many servers have series of saved tokens at most. Further servers share the series with the label other.
-	// The bound is needed because servers that dial in choose their names.
-	maxSavers = 500
+	// maxSavings is how many series of saved tokens there are at most, up to three for each server. Further servers share the series
+	// with the label other. The bound is needed because servers that dial in choose their names.
+	maxSavings = 1500
 )
 
 // buckets are the buckets that the conventions define, and finer ones below 10 ms, because mcpx itself usually takes
@@ -70,59 +62,80 @@ var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1
 
 // NewMetrics makes metrics. It calls state whenever the metrics are read.
 func NewMetrics(version string, state func() State) *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		upstream: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mcp_client_operation_duration_seconds", Buckets: buckets,
-			Help: "Time that calls spent on their upstream server: waiting for a session and for the answer.",
-		}, []string{"mcp_method_name", "mcpx_server", "gen_ai_tool_name", "error_type"}),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mcp_server_operation_duration_seconds", Buckets: buckets,
-			Help: "Time from a client's request to its answer.",
-		}, []string{"mcp_method_name", "error_type"}),
-		sessions: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mcp_server_session_duration_seconds", Buckets: buckets,
-			Help: "Time from initialize to the end of a session of a client.",
-		}, []string{"mcp_protocol_version"}),
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcpx_calls_total", Help: "Calls of tools by their outcome: RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING or the code of a failure.",
-		}, []string{"mcpx_server", "outcome"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcpx_result_tokens_total", Help: "Estimated o200k tokens of results: received from the server, sent to the client.",
-		}, []string{"mcpx_server", "direction"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcpx_result_bytes_total", Help: "Bytes of results: received from the server, sent to the client.",
-		}, []string{"mcpx_server", "direction"}),
-		saved: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcpx_saved_tokens_total",
-			Help: "Estimated tokens saved: definitions of tools, once for each session; compression of results; cut, what was left behind a handle.",
-		}, []string{"mcpx_server", "kind"}),
-		spent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcpx_spent_tokens_total",
-			Help: "Estimated tokens to subtract from mcpx_saved_tokens_total: mcpx's own tools and answers of inspect, results that became longer, parts that were read by a handle.",
-		}, []string{"mcpx_server", "kind"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcpx_http_refused_total", Help: "HTTP requests that were answered with an error.",
-		}, []string{"http_response_status_code"}),
+	metrics.ExposeMetadata(true)
+	return &Metrics{
+		set: metrics.NewSet(), state: state, version: version,
 		series:  make(map[seriesKey]*series),
-		answers: make(map[answerKey]prometheus.Observer),
-		savers:  make(map[string]bool),
+		answers: make(map[answerKey]*metrics.PrometheusHistogram),
+		savings: make(map[savingKey]saving),
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "mcpx_build_info", Help: "Always 1; the version is the label.", ConstLabels: prometheus.Labels{"version": version},
-	})
-	build.Set(1)
-	m.registry.MustRegister(
-		m.upstream, m.requests, m.sessions, m.calls, m.tokens, m.bytes, m.saved, m.spent, m.refused, build, states(state),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
 }
 
-// Handler returns the handler from which Prometheus reads the metrics. It logs errors as warnings.
-func (m *Metrics) Handler(log *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4,
-	})
+// ServeHTTP implements http.Handler: Prometheus reads the metrics from it.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	m.write(w)
+	metrics.WriteProcessMetrics(w)
+}
+
+// write writes all metrics but those about Go and the process.
+func (m *Metrics) write(w io.Writer) {
+	var text strings.Builder
+	m.set.WritePrometheus(&text)
+	m.writeState(&text)
+	_, _ = help().WriteString(w, text.String()) // an error means that the client has gone
+}
+
+// help adds what a metric means, for which the library leaves the place empty.
+var help = sync.OnceValue(func() *strings.Replacer {
+	var pairs []string
+	for metric, text := range map[string]string{
+		"mcp_client_operation_duration_seconds": "Time that calls spent on their upstream server: waiting for a session and for the answer.",
+		"mcp_server_operation_duration_seconds": "Time from a client's request to its answer.",
+		"mcp_server_session_duration_seconds":   "Time from initialize to the end of a session of a client.",
+		"mcpx_calls_total":                      "Calls of tools by their outcome: RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING or the code of a failure.",
+		"mcpx_result_tokens_total":              "Estimated o200k tokens of results: received from the server, sent to the client.",
+		"mcpx_result_bytes_total":               "Bytes of results: received from the server, sent to the client.",
+		"mcpx_saved_tokens_total": "Estimated tokens saved: definitions of tools, once for each session; compression of results; " +
+			"cut, what was left behind a handle.",
+		"mcpx_spent_tokens_total": "Estimated tokens to subtract from mcpx_saved_tokens_total: mcpx's own tools and answers of inspect, " +
+			"results that became longer, parts that were read by a handle.",
+		"mcpx_http_refused_total":    "HTTP requests that were answered with an error.",
+		"mcpx_server_up":             "1 if calls to the server can succeed (ready, degraded or idle), else 0.",
+		"mcpx_server_tools":          "Tools that the server lists.",
+		"mcpx_server_restarts_total": "Sessions that were opened again after a loss.",
+		"mcpx_sessions":              "Open sessions of clients; requests since 2026-07-28 have none.",
+		"mcpx_audit_failing":         "1 if the audit trail cannot be written.",
+		"mcpx_build_info":            "Always 1; the version is the label.",
+	} {
+		pairs = append(pairs, "# HELP "+metric+"\n", "# HELP "+metric+" "+text+"\n")
+	}
+	return strings.NewReplacer(pairs...)
+})
+
+// labelled returns the name of a series. labels are names and values in turn, sorted by the names.
+func labelled(metric string, labels ...string) string {
+	if len(labels) == 0 {
+		return metric
+	}
+	pairs := make([]string, 0, len(labels)/2)
+	for i := 0; i < len(labels); i += 2 {
+		pairs = append(pairs, labels[i]+`="`+labelEscapes.Replace(strings.ToValidUTF8(labels[i+1], "\ufffd"))+`"`)
+	}
+	return metric + "{" + strings.Join(pairs, ",") + "}"
+}
+
+// labelEscapes writes the value of a label.
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// counter returns the counter with these labels (see labelled).
+func (m *Metrics) counter(metric string, labels ...string) *metrics.Counter {
+	return m.set.GetOrCreateCounter(labelled(metric, labels...))
+}
+
+// seconds returns the histogram of durations with these labels (see labelled).
+func (m *Metrics) seconds(metric string, labels ...string) *metrics.PrometheusHistogram {
+	return m.set.GetOrCreatePrometheusHistogramExt(labelled(metric, labels...), buckets)
 }
 
 type seriesKey struct {
@@ -132,9 +145,10 @@ type seriesKey struct {
 
 // series are the metrics of all calls of one tool with one outcome.
 type series struct {
-	upstream                                         prometheus.Observer // nil if mcpx did not try to send a request to the upstream
-	calls                                            prometheus.Counter
-	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
+	// upstream is nil if mcpx did not try to send a request to the upstream.
+	upstream                                         *metrics.PrometheusHistogram
+	calls                                            *metrics.Counter
+	tokensReceived, tokensSent, bytesReceived, bytes *metrics.Counter
 }
 
 // Event is an observer of [request.Event]. It counts requests of clients, calls of tools, the tokens that mcpx saved, and
@@ -142,7 +156,7 @@ type series struct {
 func (m *Metrics) Event(r *request.Event) {
 	switch {
 	case r.Refused != nil:
-		m.refused.WithLabelValues(strconv.Itoa(r.Refused.Status)).Inc()
+		m.counter("mcpx_http_refused_total", "http_response_status_code", strconv.Itoa(r.Refused.Status)).Inc()
 		return
 	case r.Request:
 		method := ""
@@ -154,7 +168,7 @@ func (m *Metrics) Event(r *request.Event) {
 	if r.Attempted && r.IsCall() {
 		m.call(r)
 	}
-	m.savings(r)
+	m.saved(r)
 }
 
 // The kinds of savings.
@@ -164,14 +178,19 @@ const (
 	kindCut         = "cut"
 )
 
-// savings counts the tokens that a message has saved. A counter cannot fall, so the tokens that mcpx costs have a counter of
-// their own (spent). Both counters always get a series with the same labels, so that queries can subtract one from the other.
-func (m *Metrics) savings(r *request.Event) {
+type savingKey struct{ server, kind string }
+
+// saving has the counters of the tokens that one kind of saving saved or cost. There are two, as a counter cannot fall. Both are
+// always there, so that queries can subtract one from the other.
+type saving struct{ saved, spent *metrics.Counter }
+
+// saved counts the tokens that a message has saved.
+func (m *Metrics) saved(r *request.Event) {
 	add := func(server, kind string, tokens int) {
 		if tokens != 0 {
-			server = m.saver(server)
-			m.saved.WithLabelValues(server, kind).Add(float64(max(tokens, 0)))
-			m.spent.WithLabelValues(server, kind).Add(float64(max(-tokens, 0)))
+			s := m.savingOf(savingKey{server, kind})
+			s.saved.Add(max(tokens, 0))
+			s.spent.Add(max(-tokens, 0))
 		}
 	}
 	if r.Definitions != nil {
@@ -188,15 +207,22 @@ func (m *Metrics) savings(r *request.Event) {
 	}
 }
 
-// saver returns the label of a server in saved and spent: its name, or other if maxSavers servers have series already.
-func (m *Metrics) saver(server string) string {
+func (m *Metrics) savingOf(key savingKey) saving {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.savers[server] && len(m.savers) >= maxSavers {
-		return other
+	s, ok := m.savings[key]
+	if !ok && len(m.savings) >= maxSavings {
+		key.server = other
+		s, ok = m.savings[key]
 	}
-	m.savers[server] = true
-	return server
+	if !ok {
+		s = saving{
+			saved: m.counter("mcpx_saved_tokens_total", "kind", key.kind, "mcpx_server", key.server),
+			spent: m.counter("mcpx_spent_tokens_total", "kind", key.kind, "mcpx_server", key.server),
+		}
+		m.savings[key] = s
+	}
+	return s
 }
 
 func (m *Metrics) call(r *request.Event) {
@@ -210,12 +236,12 @@ func (m *Metrics) call(r *request.Event) {
 	s := m.seriesOf(key)
 	s.calls.Inc()
 	if key.asked {
-		s.upstream.Observe(r.Upstream.Seconds())
+		s.upstream.Update(r.Upstream.Seconds())
 	}
-	s.tokensReceived.Add(float64(r.Received))
-	s.tokensSent.Add(float64(r.Sent))
-	s.bytesReceived.Add(float64(r.ReceivedBytes))
-	s.bytes.Add(float64(r.SentBytes))
+	s.tokensReceived.Add(r.Received)
+	s.tokensSent.Add(r.Sent)
+	s.bytesReceived.Add(r.ReceivedBytes)
+	s.bytes.Add(r.SentBytes)
 }
 
 func (m *Metrics) seriesOf(key seriesKey) *series {
@@ -231,13 +257,17 @@ func (m *Metrics) seriesOf(key seriesKey) *series {
 	if key.outcome != "RESULT" {
 		fault = key.outcome
 	}
+	result := func(metric, direction string) *metrics.Counter {
+		return m.counter(metric, "direction", direction, "mcpx_server", key.server)
+	}
 	s := &series{
-		calls:          m.calls.WithLabelValues(key.server, key.outcome),
-		tokensReceived: m.tokens.WithLabelValues(key.server, "received"), tokensSent: m.tokens.WithLabelValues(key.server, "sent"),
-		bytesReceived: m.bytes.WithLabelValues(key.server, "received"), bytes: m.bytes.WithLabelValues(key.server, "sent"),
+		calls:          m.counter("mcpx_calls_total", "mcpx_server", key.server, "outcome", key.outcome),
+		tokensReceived: result("mcpx_result_tokens_total", "received"), tokensSent: result("mcpx_result_tokens_total", "sent"),
+		bytesReceived: result("mcpx_result_bytes_total", "received"), bytes: result("mcpx_result_bytes_total", "sent"),
 	}
 	if key.asked {
-		s.upstream = m.upstream.WithLabelValues("tools/call", key.server, key.tool, fault)
+		s.upstream = m.seconds("mcp_client_operation_duration_seconds",
+			"error_type", fault, "gen_ai_tool_name", key.tool, "mcp_method_name", "tools/call", "mcpx_server", key.server)
 	}
 	m.series[key] = s
 	return s
@@ -252,10 +282,10 @@ type answerKey struct {
 // answered counts a request of a client. method is empty if it is unknown. code is the code of the JSON-RPC error, or 0 for a
 // result. failed is true for a result that says that the call failed (isError).
 func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
-	m.answerOf(answerKey{method, code, failed}).Observe(took.Seconds())
+	m.answerOf(answerKey{method, code, failed}).Update(took.Seconds())
 }
 
-func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
+func (m *Metrics) answerOf(key answerKey) *metrics.PrometheusHistogram {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.answers[key] == nil && len(m.answers) >= maxSeries { // servers may use any number of error codes
@@ -276,12 +306,12 @@ func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
 	case key.code != 0:
 		fault = strconv.Itoa(key.code)
 	}
-	o := m.requests.WithLabelValues(method, fault)
+	o := m.seconds("mcp_server_operation_duration_seconds", "error_type", fault, "mcp_method_name", method)
 	m.answers[key] = o
 	return o
 }
 
 // SessionEnded counts a session of this negotiated protocol version, and how long it lasted.
 func (m *Metrics) SessionEnded(version string, lasted time.Duration) {
-	m.sessions.WithLabelValues(version).Observe(lasted.Seconds())
+	m.seconds("mcp_server_session_duration_seconds", "mcp_protocol_version", version).Update(lasted.Seconds())
 }

@@ -1,10 +1,10 @@
 package telemetry
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"mcpx/internal/request"
 )
@@ -21,7 +22,7 @@ import (
 func scraped(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	m.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	body, err := io.ReadAll(w.Result().Body)
 	if err != nil || w.Code != 200 {
 		t.Fatal(w.Code, err)
@@ -130,9 +131,14 @@ func TestMetrics_oneEvent(t *testing.T) {
 // TestMetrics_lint: the names are valid according to the linter of Prometheus, and to promtool if it is installed.
 func TestMetrics_lint(t *testing.T) {
 	m := used()
-	problems, err := testutil.GatherAndLint(m.registry)
+	var text bytes.Buffer
+	m.write(&text)
+	problems, err := promlint.New(&text).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Error(problems, err)
+	}
+	if _, err := promlint.New(strings.NewReader(scraped(t, m))).Lint(); err != nil {
+		t.Error("the whole text:", err)
 	}
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -142,6 +148,14 @@ func TestMetrics_lint(t *testing.T) {
 	check.Stdin = strings.NewReader(scraped(t, m))
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestLabelled: whatever the value of a label is, Prometheus can read the series.
+func TestLabelled(t *testing.T) {
+	got := labelled("m", "a", "x", "b", "q\"\\\n\xffé")
+	if want := `m{a="x",b="q\"\\\n` + "\ufffdé" + `"}`; got != want || metrics.ValidateMetric(got) != nil {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -156,18 +170,18 @@ func TestMetrics_bounded(t *testing.T) {
 		})
 		m.Event(answered("tools/call", true, fmt.Sprint("ERROR ", i+1), i+1))
 	}
-	if n := testutil.CollectAndCount(m.upstream); n != maxSeries+1 {
+	if n := strings.Count(scraped(t, m), "mcp_client_operation_duration_seconds_count{"); n != maxSeries+1 {
 		t.Errorf("%d series of calls", n)
 	}
-	if n := testutil.CollectAndCount(m.requests); n != maxSeries+1 {
+	if n := strings.Count(scraped(t, m), "mcp_server_operation_duration_seconds_count{"); n != maxSeries+1 {
 		t.Errorf("%d series of requests", n)
 	}
-	for i := range maxSavers + 100 {
+	for i := range maxSavings + 100 {
 		m.Event(&request.Event{Method: "tools/list", Definitions: func() []request.Saving {
 			return []request.Saving{{Server: fmt.Sprint("dialled", i), Tokens: 10}}
 		}})
 	}
-	if n := testutil.CollectAndCount(m.saved); n != maxSavers+1 {
+	if n := strings.Count(scraped(t, m), "mcpx_saved_tokens_total{"); n != maxSavings+1 {
 		t.Errorf("%d series of saved tokens", n)
 	}
 }

@@ -1,44 +1,31 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"io"
 
-// states is a Prometheus collector that gets the State whenever the metrics are read.
-type states func() State
-
-var (
-	serverUp = prometheus.NewDesc("mcpx_server_up",
-		"1 if calls to the server can succeed (ready, degraded or idle), else 0.", []string{"mcpx_server", "state"}, nil)
-	tools    = prometheus.NewDesc("mcpx_server_tools", "Tools that the server lists.", []string{"mcpx_server"}, nil)
-	restarts = prometheus.NewDesc("mcpx_server_restarts_total",
-		"Sessions that were opened again after a loss.", []string{"mcpx_server"}, nil)
-	sessions = prometheus.NewDesc("mcpx_sessions", "Open sessions of clients; requests since 2026-07-28 have none.", nil, nil)
-	failing  = prometheus.NewDesc("mcpx_audit_failing", "1 if the audit trail cannot be written.", nil, nil)
+	"github.com/VictoriaMetrics/metrics"
 )
 
-// Describe implements prometheus.Collector.
-func (s states) Describe(out chan<- *prometheus.Desc) {
-	for _, one := range []*prometheus.Desc{serverUp, tools, restarts, sessions, failing} {
-		out <- one
+// writeState writes the metrics that are read from the State.
+func (m *Metrics) writeState(w io.Writer) {
+	now := m.state()
+	set := metrics.NewSet()
+	gauge := func(value int, metric string, labels ...string) {
+		set.GetOrCreateGauge(labelled(metric, labels...), nil).Set(float64(value))
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (s states) Collect(out chan<- prometheus.Metric) {
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-	}
-	now := s()
 	for _, one := range now.Servers {
 		up := one.State == "ready" || one.State == "degraded" || one.State == "idle"
-		gauge(serverUp, number(up), one.Name, one.State)
-		gauge(tools, float64(one.Tools), one.Name)
-		out <- prometheus.MustNewConstMetric(restarts, prometheus.CounterValue, float64(one.Restarts), one.Name)
+		gauge(number(up), "mcpx_server_up", "mcpx_server", one.Name, "state", one.State)
+		gauge(one.Tools, "mcpx_server_tools", "mcpx_server", one.Name)
+		set.GetOrCreateCounter(labelled("mcpx_server_restarts_total", "mcpx_server", one.Name)).Set(uint64(one.Restarts))
 	}
-	gauge(sessions, float64(now.Sessions))
-	gauge(failing, number(now.AuditFailing))
+	gauge(now.Sessions, "mcpx_sessions")
+	gauge(number(now.AuditFailing), "mcpx_audit_failing")
+	gauge(1, "mcpx_build_info", "version", m.version)
+	set.WritePrometheus(w)
 }
 
-func number(yes bool) float64 {
+func number(yes bool) int {
 	if yes {
 		return 1
 	}
