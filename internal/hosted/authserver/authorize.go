@@ -21,8 +21,8 @@ type authorization struct {
 	State     string `json:"s"`
 	Challenge string `json:"p"` // PKCE code_challenge
 	Called    string `json:"n,omitempty"`
-	// Own is set if the user logs in for a web page of mcpx itself, not for a client. Own is the path of that page, and the other
-	// members are empty.
+	// Own is empty if a client asks for the login. If the user logs in for a web page of mcpx itself, Own is the path of that page,
+	// and the other fields are empty.
 	Own string `json:"o,omitempty"`
 }
 
@@ -113,15 +113,16 @@ func challenge(text string) bool {
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// page is encrypted into the form of the consent page. It proves that the form was shown in this browser and for this
-// request.
+// page is encrypted into the form of the consent page. With it, the user's answer proves that the form was shown in the same
+// browser and for the same authorization request.
 type page struct {
 	Browser string `json:"b"`
-	Query   string `json:"q"` // digest of the query string
+	Query   string `json:"q"` // digest of the query string of the authorization request
 	Until   int64  `json:"u"` // Unix seconds
 }
 
-// answered handles the user's answer on the consent page.
+// answered handles the user's answer on the consent page. It starts the login only if the answer is "allow", and if the form and
+// the cookie prove that this page was shown in this browser for this request.
 func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorization) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
 	var p page
@@ -159,16 +160,16 @@ func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// pageCookie identifies the browser in which the consent page was shown. loginCookie holds the encrypted
-// [pendingLogin].
+// pageCookie is the name of the cookie that identifies the browser in which the consent page was shown. loginCookie is the name of
+// the cookie with the encrypted [pendingLogin].
 const (
 	pageCookie  = "mcpx-page"
 	loginCookie = "mcpx-login"
 	maxCookie   = 3800 // bytes; browsers drop cookies of more than 4 KB
 )
 
-// setCookie sets a cookie for this host only, or deletes it if value is empty. The cookie is SameSite=Lax because the
-// redirect from the issuer comes from another site.
+// setCookie sets a cookie for this host only. If value is empty, it deletes the cookie. The cookie is SameSite=Lax and not Strict,
+// because browsers must also send it when the issuer, which is another site, redirects them to mcpx.
 func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
 	c := &http.Cookie{
 		Name: name, Value: value, Path: "/", HttpOnly: true,
@@ -194,7 +195,7 @@ func (s *Server) cookie(r *http.Request, name string) string {
 	return ""
 }
 
-// secure reports whether browsers use TLS. They always do, except on loopback.
+// secure reports whether browsers reach this server over https. Only a server on loopback may use plain http.
 func (s *Server) secure() bool { return strings.HasPrefix(s.issuer, "https://") }
 
 func deadline(d time.Duration) int64 { return time.Now().Add(d).Unix() }

@@ -1,11 +1,11 @@
-// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without manual registration,
-// and leaves the login of users to an OpenID issuer.
+// Package authserver is a small OAuth authorization server for one resource, this mcpx. It serves clients without manual
+// registration, and leaves the login of users to an OpenID issuer.
 //
-// Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a document about them
-// (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the
-// data into them. It stores only logins, encrypted, and which of the issuer's logout tokens were used. The record of a login
-// says who the user is and which codes and refresh tokens were used. It also has the issuer's tokens, with which the server
-// asks the issuer later whether the user may stay logged in.
+// Clients are public clients with PKCE (RFC 7636). They register themselves (RFC 7591), or their ID is the URL of a document about
+// them (draft-ietf-oauth-client-id-metadata-document). Client IDs, codes and tokens are self-contained: the server encrypts the
+// data into them. The server stores only two things: logins, encrypted, and the IDs of the issuer's logout tokens that were used.
+// The record of a login says who the user is and which codes and refresh tokens were used. It also has the issuer's tokens, with
+// which the server asks the issuer later whether the user may stay logged in.
 package authserver
 
 import (
@@ -39,14 +39,15 @@ const (
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
-// These constants say how long pages, codes, tokens and logins are valid.
+// These constants say how long consent pages, codes, tokens and logins are valid.
 const (
-	pageTime = 10 * time.Minute // for the consent page, and again for the login
+	pageTime = 10 * time.Minute // how long the user may take to answer the consent page, and then to log in at the issuer
 	codeTime = time.Minute
-	// accessTime is how long an access token is valid, at most. Before a client gets the next one, mcpx asks the issuer. So a
-	// user who has left the organization can use mcpx for little more than accessTime.
+	// accessTime is the longest time for which an access token is valid. Before a client gets its next access token, mcpx asks the
+	// issuer whether the user may stay logged in. So a user who has left the organization can use mcpx for little more than
+	// accessTime.
 	accessTime  = 10 * time.Minute
-	refreshTime = 30 * 24 * time.Hour // counted from each use
+	refreshTime = 30 * 24 * time.Hour // the time in which a client must use its newest refresh token
 	// grantTime is the longest time until a user must log in again.
 	grantTime = 90 * 24 * time.Hour
 	// pageLogin is the longest time until a user of mcpx's own pages must log in again.
@@ -55,15 +56,16 @@ const (
 
 // Options are the settings of a server. They are immutable.
 type Options struct {
-	// Resource is the public URL of the endpoint. Path is the path at which this process serves it; empty means /mcp.
+	// Resource is the public URL of the endpoint. Path is the path at which this process serves the endpoint; empty means /mcp. The
+	// two differ if a proxy rewrites paths.
 	Resource, Path string
 	// Granted are the scopes that every token has, whatever the client requests.
 	Granted []string
 
 	conf.AuthServer
 
-	// Secrets are the secrets that all encryption keys are derived from. The first one encrypts, all of them decrypt. There is
-	// at least one.
+	// Secrets are the secrets from which all encryption keys are derived. New values are encrypted with the key of the first
+	// secret. The keys of all secrets decrypt. There is at least one secret.
 	Secrets []*state.Secret
 	// Audit records refused and failed logins; nil means that nothing is recorded. For other events of logins see
 	// [Parts.Happened].
@@ -79,7 +81,7 @@ type Server struct {
 	parts     Parts
 	store     state.Followed
 	known     known
-	swept     atomic.Int64 // when sweep has worked last, in Unix seconds
+	swept     atomic.Int64 // when the last sweep began, in Unix seconds
 	unfollow  func()
 	documents *documents
 	oidc      *oidcClient
@@ -94,13 +96,13 @@ type Parts struct {
 	Store state.Followed
 	// Happened is called when a login begins or ends; it may be nil. It must not block.
 	Happened func(Event)
-	// Left is called with a principal whose last login with a client has ended; it may be nil. Each process that shares the store calls
-	// Left when it learns of such an end, because two processes can end the last two logins at the same moment. At its start, a server also
-	// calls Left for the ends that the store still has, because perhaps no process was running when the logins ended. Left must not wait,
-	// and must not use the store.
+	// Left is called with a principal whose last login with a client has ended; it may be nil. Each process that shares the store
+	// calls Left when it learns of such an end, because two processes may end the last two logins at the same moment. When a server
+	// starts, it also calls Left for the ends that the store still has, because perhaps no process was running when the logins
+	// ended. Left must not wait, and must not use the store.
 	Left func(*caller.Principal)
-	// SignedIn is called when a user has logged in for a web page of mcpx itself ([Server.SignIn]), where no client gets a code. SignedIn
-	// sets the cookie by which the page finds the login again.
+	// SignedIn is called when a user has logged in for a web page of mcpx itself ([Server.SignIn]). No client gets a code for such
+	// a login. SignedIn sets the cookie by which the page finds the login again: login is the string that [Server.Standing] takes.
 	SignedIn func(w http.ResponseWriter, r *http.Request, login string, p *caller.Principal) error
 }
 
@@ -146,7 +148,7 @@ type unrecorded struct{}
 // Login does nothing.
 func (unrecorded) Login(audit.Login) {}
 
-// Close ends all requests that were authenticated with tokens or logins of this server.
+// Close closes the server. It ends all requests that were authenticated with tokens or logins of this server.
 func (s *Server) Close() {
 	s.unfollow()
 	s.revoked()
@@ -247,7 +249,8 @@ func refuse(w http.ResponseWriter, f *fault) {
 	httpd.WriteJSON(w, status, f)
 }
 
-// only returns the value of a parameter that may not be repeated (RFC 6749, section 3.1).
+// only returns the value of a parameter, which is empty if there is none. If the parameter is repeated, the error is a *fault (RFC
+// 6749, section 3.1).
 func only(values url.Values, name string) (string, error) {
 	if len(values[name]) > 1 {
 		return "", &fault{"invalid_request", "duplicate " + name}
@@ -255,8 +258,8 @@ func only(values url.Values, name string) (string, error) {
 	return values.Get(name), nil
 }
 
-// ours reports whether the resource parameter (RFC 8707) is the URL of this mcpx or of a view below it. It is true also if
-// there is no such parameter, and false if there are several.
+// ours reports whether the values of the resource parameter (RFC 8707) mean this mcpx: there is no value, or there is one, which is
+// the URL of this mcpx or of a view below it. With several values, ours returns false.
 func (s *Server) ours(resources []string) bool {
 	for _, resource := range resources {
 		u, err := url.Parse(resource)

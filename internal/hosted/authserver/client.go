@@ -28,7 +28,8 @@ type client struct {
 	Host string `json:"-"`
 }
 
-// client looks up a client by its ID. address is where the request comes from.
+// client returns the client with this ID. For an ID that is a URL, it may have to fetch the client's metadata document. address is
+// the IP address that the request comes from. The error is of type *fault.
 func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*client, error) {
 	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
 		return s.documents.client(ctx, address, id)
@@ -49,9 +50,9 @@ func (s *Server) client(ctx context.Context, address netip.Addr, id string) (*cl
 
 var errUnregistered = &fault{"invalid_client", "unknown client_id: the client has to register again"}
 
-// maxRegistration is the maximum length, in bytes, of a registration request. maxMetadata is the maximum length, in bytes, of
-// all redirect URIs in it together: they become part of the client ID, which goes into URLs. maxRedirects is how many redirect
-// URIs there may be.
+// maxRegistration is the maximum length, in bytes, of a registration request. maxMetadata is the maximum length, in bytes, of all
+// redirect URIs in the request together: they become part of the client ID, which goes into URLs. maxRedirects is the maximum
+// number of redirect URIs.
 const (
 	maxRegistration = 16 << 10
 	maxMetadata     = 2 << 10
@@ -129,8 +130,9 @@ func readClient(data []byte) (*client, error) {
 	return c, nil
 }
 
-// redirect parses a redirect URI. It accepts https, http on loopback, and schemes of a client's own, with a host and without
-// a user, a fragment, or . or .. in the path. It refuses characters that browsers interpret differently from net/url.
+// redirect parses a redirect URI. It accepts https, http on loopback, and schemes of a client's own. The URI must have a host. It
+// must not have a user, a fragment, or . or .. in the path, or a character that browsers interpret differently from net/url.
+// redirect returns false if it does not accept the URI.
 func redirect(address string) (*url.URL, bool) {
 	for _, c := range []byte(address) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
@@ -176,8 +178,8 @@ func (s *Server) redirects(address string) bool {
 	})
 }
 
-// matches reports whether a redirect URI matches a glob. It compares scheme, host and path separately, so that a * in the
-// glob cannot match parts of two of them.
+// matches reports whether a redirect URI matches a glob. It compares scheme, host and path separately, so that a * in the glob can
+// match only a part of the host or a part of the path, never something that spans both.
 func matches(glob string, u *url.URL) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -187,8 +189,8 @@ func matches(glob string, u *url.URL) bool {
 	return u.Scheme == scheme && matchesHost && matchesPath && u.RawQuery == query
 }
 
-// knows reports whether the client has registered this redirect URI. The port of a loopback URL may differ, since a
-// program uses any free port (RFC 8252, section 7.3).
+// knows reports whether the client has registered this redirect URI. If both are http URLs, their ports may differ: they are on
+// loopback, where a program listens on any free port (RFC 8252, section 7.3).
 func (c *client) knows(address string) bool {
 	u, ok := redirect(address)
 	return ok && slices.ContainsFunc(c.Redirects, func(known string) bool {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// maxDocument is the maximum length of a document in bytes, which draft-ietf-oauth-client-id-metadata-document recommends
-	// (section 6.6).
+	// maxDocument is the maximum length of a document in bytes. It is the limit that draft-ietf-oauth-client-id-metadata-document
+	// recommends (section 6.6).
 	maxDocument   = 5 << 10
 	maxDocuments  = 100 // the size of the cache ([lru.Map])
 	documentTime  = 10 * time.Minute
@@ -31,8 +31,9 @@ const (
 	documentFetch = 5 * time.Second
 )
 
-// documents fetches the client metadata documents of clients whose ID is a URL. Anyone can trigger a fetch, so documents must
-// be short and on public servers (or on loopback, if mcpx itself is), and few are cached.
+// documents fetches the client metadata documents of clients whose ID is a URL. Anyone can trigger a fetch. Therefore documents
+// must be short, they must be on public servers (or on loopback, if mcpx itself is on loopback), and the cache keeps only a few of
+// them.
 type documents struct {
 	web *http.Client
 	ctx context.Context // cancelled when the server is closed; ends all fetches
@@ -54,8 +55,8 @@ func newDocuments(ctx context.Context, web *http.Client) *documents {
 	return &documents{web: web, ctx: ctx, kept: lru.New[string, keptDocument](maxDocuments, nil)}
 }
 
-// client returns the client described by the document at the URL id. address is where the request comes from. Errors
-// are not cached; each is of type *fault.
+// client returns the client that the document at the URL id describes. address is the IP address that the request comes from.
+// Errors are not cached. They are all of type *fault.
 func (d *documents) client(ctx context.Context, address netip.Addr, id string) (*client, error) {
 	u, err := url.Parse(id)
 	if err != nil || !documentURL(id, u) {
@@ -74,7 +75,7 @@ func (d *documents) client(ctx context.Context, address netip.Addr, id string) (
 	}
 }
 
-// documentURL checks a client ID that is a URL (section 3 of the draft).
+// documentURL reports whether a client ID that is a URL has the form that section 3 of the draft requires. u is the parsed id.
 func documentURL(id string, u *url.URL) bool {
 	if u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(id, "#\\ ") || len(id) > 1<<10 ||
 		strings.Trim(u.Path, "/") == "" {
@@ -88,7 +89,7 @@ func dotted(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
 
-// read downloads a document. The duration is how long the document may be cached.
+// read downloads and checks the document at the URL id. The duration says how long the client may be cached; 0 means not at all.
 func (d *documents) read(ctx context.Context, id string) (*client, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id, nil)
 	if err != nil {
@@ -122,7 +123,7 @@ func readDocument(id string, data []byte) (*client, error) {
 		Secret  json.RawMessage `json:"client_secret"`
 		Expires json.RawMessage `json:"client_secret_expires_at"`
 		Method  string          `json:"token_endpoint_auth_method"`
-		// Methods is a list that ChatGPT sends in addition to Method, the one it prefers.
+		// Methods is a list that ChatGPT sends in addition to Method. Method is the one that ChatGPT prefers.
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {
@@ -143,8 +144,8 @@ func readDocument(id string, data []byte) (*client, error) {
 	return c, nil
 }
 
-// lifetime reads from Cache-Control how long a document may be cached (RFC 9111), at most documentMost. If the header does
-// not say, it is documentTime.
+// lifetime reads from Cache-Control how long a document may be cached (RFC 9111), but returns at most documentMost. If the header
+// does not say how long, lifetime returns documentTime.
 func lifetime(header http.Header) time.Duration {
 	for part := range strings.SplitSeq(strings.ToLower(strings.Join(header.Values("Cache-Control"), ",")), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

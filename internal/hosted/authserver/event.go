@@ -9,8 +9,8 @@ type Event struct {
 	// Login is the ID of the login that administrators see ([Login.ID]).
 	Login     string
 	Principal *caller.Principal
-	// Client is the name that the client has given itself, which mcpx cannot verify; for a login for mcpx's own pages it is a
-	// fixed text.
+	// Client is the name that the client has given itself, which mcpx cannot verify. If the login is for mcpx's own pages, Client
+	// is a fixed text.
 	Client string
 	// Why says why a login has ended, in a few words.
 	Why string

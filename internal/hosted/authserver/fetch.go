@@ -14,7 +14,7 @@ import (
 )
 
 // These constants limit how many fetches run at the same time. maxFetches is for all fetches together. maxFetchesOfAddress is for
-// the fetches that requests from one IP address have started; behind a proxy, all requests come from one address.
+// the fetches that were started by requests from one IP address; behind a proxy, all requests come from one address.
 // maxFetchesOfHost is for the fetches from one host.
 const (
 	maxFetches          = 256
@@ -22,11 +22,11 @@ const (
 	maxFetchesOfHost    = 16
 )
 
-// fetch is a download of a client document, shared by all requests that need it. It waits for a server that a
-// stranger has named. Therefore, when there are too many fetches, an old one is ended in favor of a new one.
+// fetch is a download of a client document. All requests that need the document share it. A stranger has named the host of the
+// document, which may never answer. Therefore, when there are too many fetches, mcpx ends an old fetch in favor of a new one.
 type fetch struct {
 	id      string
-	address netip.Addr // where the request that began the fetch came from
+	address netip.Addr // IP address from which the request that began the fetch came
 	host    string
 	waiting int // number of requests that wait for the fetch; guarded by documents.mu
 	end     context.CancelCauseFunc
@@ -39,7 +39,8 @@ type fetch struct {
 var errCrowded = errors.New("too many client documents are being fetched")
 
 // join returns the client that the document at the URL id describes, if this client is cached. Otherwise it returns the fetch of
-// the document, which the caller waits for or gives up with leave. address is where the request comes from, and u is the parsed id.
+// the document. The caller waits until its field done is closed, or gives up and calls leave. address is the IP address that the
+// request comes from, and u is the parsed id.
 func (d *documents) join(id string, address netip.Addr, u *url.URL) (*client, *fetch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +87,7 @@ func (d *documents) makeRoom(limit int, counted func(*fetch) bool) {
 	victim.end(errCrowded)
 }
 
-// leave ends the fetch if no other request waits for it.
+// leave says that a request gives up waiting for the fetch. It ends the fetch if no other request waits for it.
 func (d *documents) leave(f *fetch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,36 +13,39 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// MaxLogins is how many logins the state folder of a process keeps at most (the store of a cluster has other limits), and
-// maxPerUser is how many logins one user may have. If a user has maxPerUser logins, a new login ends the user's login that was
-// renewed least recently, so that no user can push out the logins of others.
+// MaxLogins is the maximum number of logins in the state folder of a process (the store of a cluster has other limits). maxPerUser
+// is the maximum number of logins of one user. If a user has maxPerUser logins, a new login ends the user's login that was renewed
+// least recently. So no user can push out the logins of others.
 const (
 	MaxLogins  = 10_000
 	maxPerUser = 100
 )
 
-// grant is one login of one user, by one client or for mcpx's own pages. The store has it encrypted. The client's tokens,
-// encrypted too, contain the number of the login and none of the issuer's tokens.
+// grant is one login of one user, by one client or for mcpx's own pages. The store has it encrypted. The client's tokens are also
+// encrypted. They contain the number of the login, but none of the issuer's tokens.
 type grant struct {
 	Number string `json:"g"`
 	Client string `json:"c"` // digest of the client_id; empty for the pages of mcpx, which have no tokens
 	Called string `json:"n"` // the client's own name for itself; a fixed text for the pages of mcpx
 	Who    user   `json:"w"`
-	// Next is the number of the refresh token that is valid; lower ones are used up. 0 means that the code has not been used.
+	// Next is the number of the refresh token that is valid now. Refresh tokens with lower numbers are used up. As long as the
+	// client has not used its code, Next is 0.
 	Next    int   `json:"x"`
 	Began   int64 `json:"b"` // Unix seconds, like all times here except Done
 	Renewed int64 `json:"r"` // when the issuer last confirmed that the user may stay logged in
 	// Done is when the last refresh token was used, in Unix milliseconds, by the clock of the process that did it.
-	Done  int64 `json:"d,omitempty"`
-	Until int64 `json:"u"` // when the login ends if it is not renewed; after its end, until when it is kept
-	// Ended says why the login has ended; empty while it is valid.
+	Done int64 `json:"d,omitempty"`
+	// Until is when the login ends if it is not renewed. After the login has ended, Until says how long its record is kept.
+	Until int64 `json:"u"`
+	// Ended says why the login has ended. It is empty as long as the login is valid.
 	Ended  string `json:"e,omitempty"`
 	Issued issued `json:"i"`
-	// Renewing identifies the request that renews the login now, at most until RenewingUntil. No other request may use the issuer's
-	// refresh token meanwhile, since an issuer may end the login if a token comes twice.
+	// Renewing identifies the request that is now renewing the login. The request has time until RenewingUntil. Meanwhile no other
+	// request may use the issuer's refresh token, because an issuer may end the login if it gets the same token twice.
 	Renewing      string `json:"l,omitempty"`
 	RenewingUntil int64  `json:"lu,omitempty"`
-	// Quiet means that the present renewal is not for a client: the client's refresh token stays valid, and Next stays the same.
+	// Quiet means that the present renewal is not for a client, but for a new access token of the issuer ([Server.IssuerToken]).
+	// The client's refresh token then stays valid, and Next stays the same.
 	Quiet bool `json:"q,omitempty"`
 }
 
@@ -51,7 +54,7 @@ type issued struct {
 	Refresh string `json:"r,omitempty"`
 	// Access is the issuer's access token, if there is no refresh token and the userinfo endpoint accepts the access token.
 	Access string `json:"a,omitempty"`
-	// AccessUntil is when the login ends if there is no refresh token: see withoutRefresh.
+	// AccessUntil is used if there is no refresh token: it is when the login then ends, see withoutRefresh.
 	AccessUntil int64 `json:"au,omitempty"`
 	// Session is the claim sid: the issuer's ID for the user's session, which a logout token may name.
 	Session string `json:"s,omitempty"`
@@ -62,7 +65,8 @@ type issued struct {
 	GivenUntil int64  `json:"tu,omitempty"`
 }
 
-// give sets Given and GivenUntil to the access token in token and its end, which is in a minute if the issuer does not say.
+// give sets Given to the issuer's access token, and GivenUntil to the end of that token. If the issuer does not say when the token
+// ends, GivenUntil is a minute from now.
 func (i *issued) give(token *oauth2.Token) {
 	i.Given, i.GivenUntil = token.AccessToken, deadline(time.Minute)
 	if !token.Expiry.IsZero() {
@@ -86,7 +90,7 @@ func (g *grant) id() string {
 // storePrefix begins the keys of logins in the store.
 const storePrefix = "front."
 
-// keyOf returns the key of a login in the store. It is in lower case, as it becomes the name of a file.
+// keyOf returns the key of a login in the store. The key is in lower case because it may become the name of a file.
 func keyOf(number string) string {
 	sum := sha256.Sum256([]byte(number))
 	return storePrefix + hex.EncodeToString(sum[:16])
@@ -95,7 +99,7 @@ func keyOf(number string) string {
 // expiredKept is how long a login that was not renewed in time is kept, so that a process can notice and report its end.
 const expiredKept = 7 * 24 * time.Hour
 
-// kept returns the time until which the store must keep the login.
+// kept returns until when the store must keep the record of the login.
 func (g *grant) kept() time.Time {
 	if g.Ended != "" || g.Next == 0 {
 		return time.Unix(g.Until, 0).Add(time.Minute)
@@ -108,12 +112,13 @@ var (
 	errNothing = errors.New("nothing to change")
 )
 
-// change calls the function update with a login from the store, stores the changed login and returns it. If update returns an
-// error, nothing is stored, and the error is returned together with the login. Other errors are errUnknown and errUnavailable.
+// change changes a login in the store. It calls update with the login, stores what update made of it, and returns the changed
+// login. If update returns an error, nothing is stored, and change returns that error together with the login. The other errors of
+// change are errUnknown and errUnavailable.
 //
-// This process may not know the login yet, because another process has just begun it. So change always asks the store. The
-// only way to ask the store is to change an entry. Therefore, if the store has no such login, change stores a login that has
-// ended, which the store keeps for a while, and returns errUnknown.
+// This process may not know the login yet, because another process has just begun it. So change always asks the store. The only way
+// to ask the store is to change an entry. Therefore, if the store has no such login, change stores a record of an ended login,
+// which the store keeps for a while, and returns errUnknown.
 func (s *Server) change(ctx context.Context, number string, update func(*grant) error) (*grant, error) {
 	var last grant
 	var changed error
@@ -139,7 +144,7 @@ func (s *Server) change(ctx context.Context, number string, update func(*grant) 
 	return &last, nil
 }
 
-// begin stores a new login, after it has made room among the logins of the user.
+// begin stores a new login. Before that, it ends an old login of the user if the user has too many.
 func (s *Server) begin(ctx context.Context, g *grant) error {
 	s.makeRoom(ctx, &g.Who)
 	err := s.store.Change(ctx, keyOf(g.Number), func([]byte) ([]byte, time.Time, error) {
@@ -151,7 +156,8 @@ func (s *Server) begin(ctx context.Context, g *grant) error {
 	return nil
 }
 
-// makeRoom ends one login of a user who has maxPerUser logins.
+// makeRoom ends a user's login that was renewed least recently, if the user has maxPerUser logins. Errors are ignored: the user
+// then has one login too many.
 func (s *Server) makeRoom(ctx context.Context, who *user) {
 	oldest, n := (*grant)(nil), 0
 	for _, g := range s.validGrants() {
@@ -202,15 +208,15 @@ func (s *Server) tell(e Event) {
 	}
 }
 
-// known has this process's copy of all logins of this server in the store; the store calls learn at each change. Safe for
-// concurrent use.
+// known is this process's copy of the logins of this server that are in the store. The store calls [Server.learn] for each login at
+// the start, and again whenever a login changes. A known may be used by several goroutines at the same time.
 type known struct {
 	mu       sync.RWMutex
 	byNumber map[string]*entry
 	all      bool // true once learn has got all logins that the store had at the start
 }
 
-// entry is one login in the type known. Its grant is immutable: after a change there is a new entry.
+// entry is one login in s.known. Its grant never changes: a changed login gets a new entry.
 type entry struct {
 	*grant
 	// life is cancelled when the login ends or the server is closed. All entries of a login share it.
@@ -220,7 +226,7 @@ type entry struct {
 	changed chan struct{}
 }
 
-// learn puts a login that the store has reported into the field known. The parameter value is the encrypted login.
+// learn puts a login that the store has reported into s.known. value is the encrypted login.
 func (s *Server) learn(value []byte) {
 	g := new(grant)
 	if s.seals.grant.open(string(value), g) != nil {
@@ -245,8 +251,8 @@ func (s *Server) learn(value []byte) {
 	}
 }
 
-// learnedAll is called once, when learn has got all logins that the store had at the start. It reports the principals whose last login
-// has ended, since this may have happened while no process was running.
+// learnedAll is called once, when learn has got all logins that the store had at the start. It calls [Parts.Left] for the
+// principals whose last login has ended, because no process may have been running at that time.
 func (s *Server) learnedAll() {
 	k := &s.known
 	k.mu.Lock()
@@ -263,8 +269,8 @@ func (s *Server) learnedAll() {
 	}
 }
 
-// left calls [Parts.Left] if the login has ended and its principal has no other valid login with a client. It ignores the end of a login
-// of mcpx's own pages: the user of a page may still call mcpx with tokens of the issuer. The caller holds known.mu.
+// left calls [Parts.Left] if the login g has ended and its principal has no other valid login with a client. It ignores logins of
+// mcpx's own pages: the user of such a page may still call mcpx with tokens of the issuer. The caller holds known.mu.
 func (s *Server) left(g *grant) {
 	if g.Ended == "" || g.Client == "" || g.Next == 0 || s.parts.Left == nil {
 		return
@@ -277,9 +283,9 @@ func (s *Server) left(g *grant) {
 	s.parts.Left(s.principal(&g.Who))
 }
 
-// goesOn reports whether a client is logged in by this login. It returns false if the code of the login was not used yet, since the login
-// may never begin. It also returns false for logins of mcpx's own pages: mcpx asks the issuer about such a login only while somebody
-// looks at the page.
+// goesOn reports whether a client is logged in by this login. It returns false if the code of the login was not used yet, because
+// such a login may never begin. It also returns false for logins of mcpx's own pages: mcpx asks the issuer about such a login only
+// while somebody looks at the page.
 func (g *grant) goesOn() bool {
 	return g.Ended == "" && g.Client != "" && g.Next > 0 && !expired(g.Until)
 }
@@ -306,8 +312,9 @@ func (s *Server) validGrants() (all []*grant) {
 // sweepEvery is the least time between two sweeps.
 const sweepEvery = time.Hour
 
-// sweep ends logins that were not renewed in time. It forgets ended logins whose access tokens have expired, and logins whose
-// code was not used in time. It does nothing if the last sweep was less than sweepEvery ago.
+// sweep ends logins that were not renewed in time. It also removes two kinds of logins from s.known: ended logins whose access
+// tokens have expired, and logins whose code was not used in time. sweep does nothing if the last sweep was less than sweepEvery
+// ago.
 func (s *Server) sweep(ctx context.Context) {
 	now := time.Now()
 	last := s.swept.Load()
@@ -332,9 +339,9 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// lifeOf returns a context that is cancelled when the login ends, or nil if the login has ended. If this process does not know
-// the login, another process may have begun it a moment ago. Then lifeOf returns the context of the server, and the login's
-// access tokens are valid until they expire or the server is closed.
+// lifeOf returns a context that is cancelled when the login ends, or nil if the login has ended already. If this process does not
+// know the login, another process may have begun it a moment ago. In this case lifeOf returns the context of the server, and the
+// login's access tokens are valid until they expire or the server is closed.
 func (s *Server) lifeOf(number string) context.Context {
 	e := s.find(number)
 	switch {
@@ -346,9 +353,9 @@ func (s *Server) lifeOf(number string) context.Context {
 	return e.life
 }
 
-// Standing returns the user of a login of mcpx's own pages ([Parts.SignedIn]). If this process does not know the login,
-// Standing looks in the store; if the last renewal was more than accessTime ago, it first asks the issuer. The errors are
-// [identity.ErrInvalid] and [identity.ErrUnavailable].
+// Standing returns the user of a login of mcpx's own pages. number is the string that [Parts.SignedIn] got. If this process does
+// not know the login, Standing looks in the store. If the login was last renewed more than accessTime ago, Standing first asks the
+// issuer. The errors are [identity.ErrInvalid] and [identity.ErrUnavailable].
 func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, error) {
 	e := s.find(number)
 	if e == nil || e.Ended == "" && e.Renewed+int64(accessTime/time.Second) <= time.Now().Unix() {
@@ -367,9 +374,9 @@ func (s *Server) Standing(ctx context.Context, number string) (*identity.Proof, 
 	return &identity.Proof{Principal: s.principal(&e.Who), Revoked: e.life, Until: until}, nil
 }
 
-// ofPage decides whether a login of mcpx's own pages must be renewed now. It returns nil if so, errEnded if the login has ended
-// or belongs to a client, and errNothing if another request has just renewed the login. See the parameter accept of the method
-// [Server.renewed].
+// ofPage decides whether a login of mcpx's own pages must be renewed now. It returns nil if the login must be renewed, errEnded if
+// the login has ended or belongs to a client, and errNothing if another request has just renewed it. ofPage is the parameter accept
+// of [Server.renewed].
 func ofPage(g *grant) error {
 	switch {
 	case g.Ended != "" || g.Client != "" || expired(g.Until):

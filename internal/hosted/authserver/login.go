@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// maxUser is the maximum length, in bytes, of the JSON of a user: it becomes part of access tokens, which go into headers.
+	// maxUser is the maximum length, in bytes, of the JSON of a user. The JSON becomes part of access tokens, which clients send in
+	// headers.
 	maxUser       = 4 << 10
 	discoveryTime = time.Hour // how long the issuer's metadata is cached
 )
@@ -39,7 +40,7 @@ type oidcClient struct {
 	mu     sync.Mutex
 	found  *provider
 	until  time.Time
-	warned bool // whether the missing refresh tokens of the issuer were logged
+	warned bool // whether the log says already that the issuer gives no refresh tokens
 }
 
 // provider is the metadata of an issuer (OpenID Connect Discovery 1.0, section 3).
@@ -60,8 +61,8 @@ func newOIDCClient(o *Options, callback string) *oidcClient {
 	return &oidcClient{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
 }
 
-// provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again after that
-// time, the old metadata stays in use.
+// provider returns the metadata of the issuer, which is cached for discoveryTime. If it cannot be fetched again after that time,
+// provider returns the old metadata.
 func (c *oidcClient) provider(ctx context.Context) (*provider, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,9 +100,9 @@ func (c *oidcClient) config(p *provider) *oauth2.Config {
 	}
 }
 
-// scopes returns the scopes that the issuer is asked for, unless the config names them. Without offline_access most issuers
-// give no refresh token, or one that ends with the user's session in the browser. The scope offline_access is left out if the
-// issuer does not list it, as the issuer may then refuse it.
+// scopes returns the scopes that mcpx asks the issuer for: those of the config, if it has any, or else a default. Without
+// offline_access most issuers give no refresh token, or one that ends with the user's session in the browser. The default leaves
+// out offline_access if the issuer does not list it, because the issuer may then refuse it.
 func (c *oidcClient) scopes(p *provider) []string {
 	switch {
 	case c.o.Scopes != nil:
@@ -112,11 +113,12 @@ func (c *oidcClient) scopes(p *provider) []string {
 	return []string{"openid", "profile", "email"}
 }
 
-// google is the URL of the issuer of Google accounts. This issuer gives a refresh token only if the login request has two parameters:
-// access_type=offline, which only Google knows, and prompt=consent, which makes Google ask the user for consent again.
+// google is the URL of the issuer of Google accounts. This issuer gives a refresh token only if the login request has two
+// parameters: access_type=offline, which only Google knows, and prompt=consent, with which Google always asks the user for consent.
 const google = "https://accounts.google.com"
 
-// asking returns the additional parameters of an authorization request that only this issuer needs; empty for most issuers.
+// asking returns additional parameters for the authorization request, if the issuer is one that needs them. For most issuers it
+// returns none.
 func (c *oidcClient) asking() (more []oauth2.AuthCodeOption) {
 	if c.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -124,8 +126,8 @@ func (c *oidcClient) asking() (more []oauth2.AuthCodeOption) {
 	return more
 }
 
-// pendingLogin is a login for which the issuer has not sent the user back yet. It is encrypted in a cookie, so that
-// only the same browser can finish it.
+// pendingLogin is a login for which the issuer has not sent the user back yet. It is kept in the browser, encrypted in a cookie, so
+// that only the same browser can finish the login.
 type pendingLogin struct {
 	For      authorization `json:"a"`
 	State    string        `json:"s"`
@@ -134,7 +136,7 @@ type pendingLogin struct {
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends the user to the issuer. If a client wants the login, the user has consented before.
+// startLogin sends the user to the issuer. If a client wants the login, the user has already allowed it on the consent page.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.oidc.provider(r.Context())
 	if err != nil {
@@ -155,7 +157,8 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// callback is the endpoint where the issuer sends the user back.
+// callback is the endpoint to which the issuer sends the user back. It stores the new login, and sends the user on: to the client
+// with a code, or to the page of mcpx itself.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	var b pendingLogin
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -204,12 +207,14 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{g.Number, of, deadline(codeTime)})}})
 }
 
-// refusedError says why a user may not log in or stay logged in. Its text is shown to the user.
+// refusedError says why a user may not log in or stay logged in. why is shown to the user. subject is the issuer's ID of the user,
+// and is empty if the issuer did not name a user.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// finish exchanges the issuer's code for tokens, and returns the tokens and the user that the ID token names.
+// finish exchanges the issuer's code for tokens. It returns the tokens, and the user that the ID token names. The error is a
+// *refusedError if this user may not log in.
 func (c *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLogin) (*issued, *user, error) {
 	p, err := c.provider(ctx)
 	if err != nil {
@@ -256,9 +261,9 @@ func (c *oidcClient) finish(ctx context.Context, query url.Values, b *pendingLog
 	return got, who, err
 }
 
-// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint answers, the
-// login lasts as long as the issuer's access token (an hour if the issuer does not say how long that is), with which that
-// endpoint can be asked again. Otherwise the login lasts as long as an access token of mcpx.
+// withoutRefresh decides how long a login lasts if the issuer gives no refresh token. If the userinfo endpoint has answered, mcpx
+// can ask it again with the issuer's access token. The login then lasts as long as this token, or an hour if the issuer does not
+// say how long the token is valid. Otherwise the login lasts for accessTime, which is as long as an access token of mcpx.
 func (c *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 	until := deadline(accessTime)
 	if got.Info {
@@ -277,9 +282,10 @@ func (c *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 	}
 }
 
-// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now. The error
-// is a *refusedError if the user may not stay logged in. After any other error, mcpx does not know whether the user may. Even after an
-// error, the caller must store the *issued, because it may contain a new refresh token that replaces the earlier one.
+// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now.
+// The error is a *refusedError if the user may not stay logged in. Any other error means that the issuer has not said whether the
+// user may. Even after an error, the caller must store the *issued, because it may contain a new refresh token that replaces the
+// old one.
 func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
 	next := *previous
 	p, err := c.provider(ctx)
@@ -299,7 +305,8 @@ func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 		switch err := c.addUserInfo(ctx, p, access, claims); {
 		case err != nil && previous.Refresh == "" && refusedBy(err):
 			return &next, nil, &refusedError{who.Subject, "the issuer does not know the login any more"}
-		case err != nil: // a user without the groups of UserInfo would lose rights or the login
+		// Without the groups from UserInfo, the user would lose rights, or even the login.
+		case err != nil:
 			return &next, nil, fmt.Errorf("reading UserInfo: %w", err)
 		}
 	}
@@ -310,11 +317,12 @@ func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 	case previous.Refresh == "":
 		return &next, nil, &refusedError{who.Subject, "the issuer gives nothing to renew the login with"}
 	}
-	return &next, who, nil // it was renewed, and the issuer says nothing new about the user
+	return &next, who, nil // the issuer has renewed the login, and says nothing new about the user
 }
 
-// refresh uses the issuer's refresh token, and puts the new tokens into record. claims are the claims of the new ID token; they
-// are empty if the issuer sends no ID token.
+// refresh exchanges the issuer's refresh token in record for new tokens, and puts them into record. access is the new access token.
+// claims are the claims of the new ID token; they are empty if the issuer sends no ID token. The error is a *refusedError if the
+// issuer does not renew the login.
 func (c *oidcClient) refresh(
 	ctx context.Context, p *provider, record *issued, who *user,
 ) (access string, claims jwt.MapClaims, err error) {
@@ -328,7 +336,7 @@ func (c *oidcClient) refresh(
 		return "", nil, fmt.Errorf("renewing at the issuer: %w", plainRetrieve(err))
 	}
 	record.give(token)
-	record.Refresh = token.RefreshToken // the earlier one if the answer has none
+	record.Refresh = token.RefreshToken // if the answer has no refresh token, this is the old one
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
 		return token.AccessToken, jwt.MapClaims{}, nil
@@ -345,9 +353,9 @@ func (c *oidcClient) refresh(
 	return token.AccessToken, claims, nil
 }
 
-// refusals are the errors with which issuers refuse to renew a login. The standard one is invalid_grant (RFC 6749, section 5.2). Dex
-// answers invalid_request to a refresh token that it has forgotten. Other errors mean that mcpx is registered wrongly at the issuer,
-// or that the issuer cannot answer now, which must not end the logins of all users.
+// refusals are the errors by which issuers refuse to renew a login. The standard one is invalid_grant (RFC 6749, section 5.2). Dex
+// answers invalid_request if it has forgotten the refresh token. Other errors mean that mcpx is registered wrongly at the issuer,
+// or that the issuer cannot answer now. They must not end the logins of all users.
 var refusals = []string{"invalid_grant", "invalid_request", "access_denied", "login_required", "interaction_required", "consent_required"}
 
 // refusedBy reports whether an endpoint has refused a token.
@@ -356,7 +364,8 @@ func refusedBy(err error) bool {
 	return ok && (s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden)
 }
 
-// plainRetrieve removes the response body from an error, since it may contain tokens.
+// plainRetrieve removes the response body from an error of the package oauth2, because the body may contain tokens. It returns
+// other errors unchanged.
 func plainRetrieve(err error) error {
 	if r, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("%s %s %s", r.Response.Status, sanitize.Line(r.ErrorCode, 60), sanitize.Line(r.ErrorDescription, 200))
@@ -364,7 +373,7 @@ func plainRetrieve(err error) error {
 	return err
 }
 
-// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7), except its nonce.
+// verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7) and returns its claims. The caller must check the nonce.
 func (c *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, error) {
 	claims := jwt.MapClaims{}
 	_, err := c.keys.Parse(ctx, raw, claims, jwt.WithAudience(c.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
@@ -381,7 +390,8 @@ func (c *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, err
 	return claims, nil
 }
 
-// addUserInfo adds the claims that only the userinfo endpoint returns. It never replaces a claim.
+// addUserInfo asks the userinfo endpoint, and adds those of its claims that claims does not have yet. token is an access token of
+// the issuer.
 func (c *oidcClient) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, c.web, p.UserInfo, token, &more); err != nil {
@@ -406,20 +416,20 @@ func (c *oidcClient) addUserInfo(ctx context.Context, p *provider, token string,
 // user is the user who has logged in.
 type user struct {
 	Subject string `json:"s"`
-	Name    string `json:"n,omitempty"` // users may be able to choose it
+	Name    string `json:"n,omitempty"` // some issuers let users choose it, so it identifies nobody
 	Email   string `json:"e,omitempty"` // empty if the issuer says that the address is not verified
 	// Verified is true if the issuer says that Email is verified.
 	Verified bool     `json:"v,omitempty"`
 	Groups   []string `json:"g,omitempty"`
-	// Claim is the name of the claim from which the user's name came, and Called is the user's name. Both are empty if the
-	// subject is the user's name. Display is the user's display name; empty if there is none.
+	// Called is the name that identifies the user as a principal, and Claim is the claim that the name came from. Both are empty if
+	// the subject identifies the user. Display is the user's display name; empty if there is none.
 	Claim   string `json:"c,omitempty"`
 	Called  string `json:"p,omitempty"`
 	Display string `json:"d,omitempty"`
 }
 
-// user makes a user from claims. The error is a *refusedError if Allow does not permit this user, or if the user has no valid
-// name (principal_claim) or too many groups. If the claims have no subject, it is another error.
+// user makes a user from claims. The error is a *refusedError in three cases: Allow does not permit this user, the user has no
+// valid name (principal_claim), or the user has too many groups. If the claims have no subject, user returns a different error.
 func (c *oidcClient) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)
@@ -465,9 +475,10 @@ func (c *oidcClient) user(claims jwt.MapClaims) (*user, error) {
 	return who, nil
 }
 
-// admits reports whether a user who logged in earlier may stay logged in. Allow must permit the user, and the config must still
-// take names from the claim that this user's name came from. If the name is an address, it must be verified, unless the config
-// permits unverified ones. Otherwise, after a change of principal_claim, users could be named by a value that they choose.
+// admits reports whether a user who logged in earlier may stay logged in, although the config may have changed since. Allow must
+// permit the user, and the config must still take the names of principals from the claim that this user's name came from. If the
+// name is an e-mail address, it must be verified, unless the config permits unverified addresses. Without these checks, users could
+// keep names that they chose themselves after a change of principal_claim.
 func (o *Options) admits(who *user) bool {
 	claim := o.PrincipalClaim
 	if claim == "sub" {

@@ -23,12 +23,12 @@ type Login struct {
 	Until     time.Time `json:"until,omitzero"` // when the login ends, unless it is renewed before
 }
 
-// Logins returns the logins that are valid and have begun (the client has got a token, or the user sees a page of mcpx), the
-// newest first.
+// Logins returns the valid logins, the newest first. It leaves out logins that have not begun: their client has not exchanged its
+// code for a token yet.
 func (s *Server) Logins() []Login {
 	all := make([]Login, 0)
 	for _, g := range s.validGrants() {
-		if g.Next > 0 { // otherwise its client has not got a token yet
+		if g.Next > 0 {
 			all = append(all, s.shown(g))
 		}
 	}
@@ -44,8 +44,8 @@ func (s *Server) shown(g *grant) Login {
 	}
 }
 
-// End ends the login with the ID target, or all logins of the principal with the name target. The access tokens of these logins
-// are refused from now on, at other replicas within two seconds.
+// End ends the login whose ID is target, or all logins of the principal whose name is target. It returns the logins that it has
+// ended, even together with an error. The access tokens of these logins are refused at once, at other replicas within two seconds.
 func (s *Server) End(ctx context.Context, target, why string) (ended []Login, err error) {
 	for _, g := range s.validGrants() {
 		if g.id() != target && s.principal(&g.Who).Name != target {
@@ -62,9 +62,9 @@ func (s *Server) End(ctx context.Context, target, why string) (ended []Login, er
 	return ended, nil
 }
 
-// nameFree returns a *refusedError if another subject is logged in with the same name, and the issuer has confirmed that login
-// within the last [identity.NameHeld]. All processes with the same store of logins know the names, also after a restart. For
-// users with tokens of their issuer, [identity.Verifier.Request] checks names.
+// nameFree returns a *refusedError if another user of the issuer is logged in under the same name, and the issuer has confirmed
+// that login within the last [identity.NameHeld]. All processes that share the store of logins know these names, even after a
+// restart. For users who come with tokens of their issuer, [identity.Verifier.Request] checks the names.
 func (s *Server) nameFree(who *user) error {
 	if who.Called == "" {
 		return nil
@@ -84,13 +84,13 @@ func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, path string) {
 	s.startLogin(w, r, &authorization{Own: path})
 }
 
-// SignOut ends a login of one of mcpx's own pages. login is the string that [Parts.SignedIn] got.
+// SignOut ends a login for a web page of mcpx itself. login is the string that [Parts.SignedIn] got.
 func (s *Server) SignOut(ctx context.Context, login string) error {
 	_, err := s.end(ctx, login, "signed out")
 	return err
 }
 
-// signedIn completes a login for a page of mcpx itself, and sends the browser to path.
+// signedIn stores a login for a page of mcpx itself, has [Parts.SignedIn] set the cookie, and sends the browser to path.
 func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, path string) {
 	g.Client, g.Called, g.Next = "", "the page of mcpx", 1
 	g.Until = s.until(g)

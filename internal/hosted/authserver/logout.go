@@ -18,7 +18,8 @@ import (
 const (
 	// logoutEvent is the member of the claim events that makes a JWT a logout token.
 	logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
-	// logoutTime is how old a logout token may be. Its ID is remembered as long, so that it is used only once.
+	// logoutTime is the greatest age of a logout token. The store remembers the ID of a used token a minute longer, so that no
+	// token is used twice.
 	logoutTime = 5 * time.Minute
 	// usedPrefix begins the keys of used logout tokens in the store.
 	usedPrefix = "front-logout."
@@ -53,7 +54,7 @@ type logoutClaims struct {
 	Session string
 }
 
-// logoutToken checks a logout token (section 2.6).
+// logoutToken checks a logout token (section 2.6) and returns its claims.
 func (s *Server) logoutToken(ctx context.Context, raw string) (*logoutClaims, error) {
 	if raw == "" {
 		return nil, errors.New("logout_token is missing")

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// issuerTime is how long the issuer may take to renew a login. A client waits for it.
+	// issuerTime is how long the issuer may take to renew a login. The client waits for the renewal.
 	issuerTime = 10 * time.Second
-	// A request waits at most renewingTime for other requests that renew the same login. Then it renews the login itself, at most for
-	// askedTime. Meanwhile other requests must not renew the login, but only for leaseTime: it is longer by more than the minute by which
-	// the clocks of replicas may differ, and matters only if a process dies during a renewal.
+	// A request waits at most renewingTime for other requests that renew the same login; after that it fails with errAway. Its own
+	// renewal takes at most askedTime. Meanwhile it has a lease: for leaseTime, other requests must not renew the login. leaseTime
+	// is more than a minute longer than askedTime, because the clocks of replicas may differ by a minute. The lease runs out only
+	// if a process dies during a renewal.
 	renewingTime = 3 * issuerTime
 	askedTime    = 2 * issuerTime
 	leaseTime    = renewingTime + time.Minute
@@ -23,23 +24,24 @@ const (
 var (
 	errEnded = &fault{"invalid_grant", "the login has ended: log in again"}
 	errTwice = &fault{"invalid_grant", "the refresh token was used before: log in again"}
-	// errAway is the answer if the issuer cannot be asked, or another request asks it for too long. The login stays valid: an
-	// issuer that is down for a moment must not log out a company. But the client gets no new access token, and its old one
-	// expires after accessTime. So nobody uses mcpx for long without the issuer's agreement.
+	// errAway is the answer if the issuer cannot be asked, or if another request takes too long to ask it. The login stays valid,
+	// because an issuer that is down for a moment must not log out a company. But the client gets no new access token, and its old
+	// one expires after accessTime. So nobody uses mcpx for long without the issuer's agreement.
 	errAway = &fault{"temporarily_unavailable", "the login issuer cannot be asked now; try again"}
 	errBusy = errors.New("another request renews the login")
 )
 
-// renewed asks the issuer whether the user may stay logged in, and stores the answer. Before that, it calls the function
-// accept with the newest state of the login. accept may change that state, or return an error, which ends the call of renewed.
-// If the error is errNothing, another request has just renewed the login, and renewed returns the login as it is. If accept
-// ends the login, which means that a refresh token was used twice, renewed returns errTwice.
+// renewed asks the issuer whether the user may stay logged in, stores the answer, and returns the renewed login. Before it asks, it
+// calls accept with the newest state of the login. accept may change this state. If accept returns an error, the issuer is not
+// asked, and renewed returns that error. But accept returns errNothing if another request has just renewed the login: renewed then
+// returns the login as it is. If accept ends the login, which it does when a refresh token was used twice, renewed returns
+// errTwice.
 //
-// If several requests renew one login, in any processes, only one of them asks the issuer. The others wait for it, and then
-// call accept with the new state.
+// If several requests renew one login, in this process or in others, only one of them asks the issuer. Each of the others waits for
+// it, and then calls its own accept with the new state.
 func (s *Server) renewed(ctx context.Context, number string, accept func(*grant) error) (*grant, error) {
-	// When the issuer has answered, its earlier refresh token may be worth nothing. So the answer is kept even if the client
-	// does not wait for it.
+	// When the issuer has answered, its old refresh token may be worth nothing. So the answer is stored even if the client does not
+	// wait for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewingTime)
 	defer cancel()
 	me := random()
@@ -78,8 +80,8 @@ func (s *Server) renewed(ctx context.Context, number string, accept func(*grant)
 	}
 }
 
-// lookAgain is how long a request waits for another request that renews the same login, before it looks at the store again.
-// Usually the store reports the change earlier, through learn.
+// lookAgain is how long a request waits for another request that renews the same login, before it looks at the store again. It
+// usually waits less, because the store reports the change through learn.
 const lookAgain = 250 * time.Millisecond
 
 // changes waits until a newer entry replaces e, at most for lookAgain. If e is nil, changes waits for lookAgain. It returns an
@@ -93,10 +95,11 @@ func changes(ctx context.Context, e *entry) error {
 	return ctx.Err()
 }
 
-// asked asks the issuer whether the user of a login may stay logged in, and stores the answer. me is the value of grant.Renewing that
-// identifies this request.
+// asked asks the issuer whether the user of a login may stay logged in, stores the answer, and returns the renewed login. me
+// identifies this request: the stored login must still have it in the field Renewing, else the answer is dropped.
 func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
-	// The wait for other requests may have used up most of the time, and an answer of the issuer that is cut off can cost the login.
+	// The wait for other requests may have used up most of ctx's time. If the issuer's answer is cut off, the login can be lost. So
+	// asking has a time of its own.
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), askedTime)
 	defer end()
 	asking, cancel := context.WithTimeout(ctx, issuerTime)
@@ -138,11 +141,11 @@ func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error
 	return g, nil
 }
 
-// minGiven is the least number of seconds for which an access token of the issuer must still be valid when IssuerToken returns it.
+// minGiven is for IssuerToken: it renews the login if the issuer's newest access token is valid for less than minGiven.
 const minGiven = 30 // seconds
 
-// IssuerToken returns the newest access token that the issuer has given for a login. If this token ends soon, IssuerToken first renews the
-// login to get a new one. The caller must not send the token to clients.
+// IssuerToken returns the newest access token that the issuer has given for a login. If this token ends within minGiven,
+// IssuerToken first renews the login to get a new one. The caller must not send the token to clients.
 func (s *Server) IssuerToken(ctx context.Context, number string) (string, error) {
 	good := func(g *grant) bool { return g.Issued.Given != "" && !expired(g.Issued.GivenUntil-minGiven) }
 	e := s.find(number)
@@ -169,7 +172,7 @@ func (s *Server) IssuerToken(ctx context.Context, number string) (string, error)
 	return g.Issued.Given, nil
 }
 
-// until returns when a login ends if it is not renewed before.
+// until returns when a login ends if it is not renewed before, in Unix seconds.
 func (s *Server) until(g *grant) int64 {
 	most := grantTime
 	if g.Client == "" {

@@ -20,10 +20,10 @@ type seals struct {
 
 // seal encrypts one kind of value with AES-256-GCM and a random nonce.
 type seal struct {
-	// prefix begins the encrypted strings that users see, so that users and secret scanners recognize them. It is empty for
-	// the other kinds.
+	// prefix is the beginning of encrypted strings that users see, so that users and secret scanners recognize them. It is empty
+	// for kinds of values that users do not see.
 	prefix string
-	// aeads has one cipher for each secret. The first one encrypts, all of them decrypt.
+	// aeads has one cipher for each secret. close encrypts with the first cipher, open tries all of them.
 	aeads []cipher.AEAD
 }
 
@@ -40,8 +40,9 @@ func (s *seals) add(secret *state.Secret, resource string) {
 		"client": &s.client, "page": &s.page, "login": &s.login, "code": &s.code, "access": &s.access, "refresh": &s.refresh,
 		"grant": &s.grant,
 	} {
-		// Replicas of two versions of mcpx may run side by side for a while. If the versions put different data into tokens, neither may
-		// accept tokens of the other: so each change of this data needs a new number here. Client IDs are the same in all versions.
+		// Replicas of two versions of mcpx may run side by side for a while. If the versions put different data into tokens,
+		// neither may accept tokens of the other. So whoever changes this data must raise the number here. Client IDs have a number
+		// of their own, because they are the same in all versions.
 		version := "2"
 		if name == "client" {
 			version = "1"
@@ -65,7 +66,7 @@ func (s seal) close(v any) string {
 
 var errSeal = errors.New("not issued by this server, or issued under another key")
 
-// open decrypts a string made by close, into the value that target points to.
+// open decrypts a string made by close, and decodes it into the value that target points to.
 func (s seal) open(text string, target any) error {
 	text, ok := strings.CutPrefix(text, s.prefix)
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)

@@ -18,21 +18,22 @@ import (
 
 const maxTokenRequest = 32 << 10
 
-// code is an authorization code. The login that it belongs to is already in the store.
+// code is what an authorization code contains. The login that it belongs to is already in the store.
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
 	Until int64         `json:"u"` // Unix seconds
 }
 
-// refresh is a refresh token: the number of a login, and its own number among the refresh tokens of that login.
+// refresh is what a refresh token contains: the number of a login, and the token's own number among the refresh tokens of this
+// login.
 type refresh struct {
 	Grant  string `json:"g"`
 	Number int    `json:"n"`
 }
 
-// access is an access token. It is not a JWT: only this server reads it, and clients must not see the user data in
-// it.
+// access is what an access token contains. The token is not a JWT, because only this server reads it, and clients must not see the
+// data of the user.
 type access struct {
 	Grant string `json:"g"`
 	Who   user   `json:"w"`
@@ -76,7 +77,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 }
 
 // form reads the parameters of a request to the token, revocation or logout endpoint. Only resource may occur twice. If form
-// returns false, it has refused the request.
+// returns false, it has answered the request with an error.
 func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxTokenRequest)
 	if err := r.ParseForm(); err != nil {
@@ -92,7 +93,8 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool)
 	return r.PostForm, true
 }
 
-// redeem exchanges a code for tokens. If a code is used twice, it was stolen; then its login ends.
+// redeem exchanges a code for tokens: it returns the login, which has now begun. A code that is used a second time was stolen, so
+// its login ends.
 func (s *Server) redeem(ctx context.Context, form url.Values) (*grant, error) {
 	var c code
 	bad := func(text string) (*grant, error) { return nil, &fault{"invalid_grant", text} }
@@ -146,9 +148,9 @@ func (s *Server) began(g *grant) {
 // errUnavailable is returned if the store of logins cannot be reached.
 var errUnavailable = &fault{"temporarily_unavailable", "logins cannot be looked up now; try again"}
 
-// unknown returns the error for a code or refresh token that this server has not made. If it has not made the client ID either,
-// auth.front.key is another one than when the client registered. The error is then invalid_client, because most clients register again at
-// no other one. Otherwise it is invalid_grant with the given text.
+// unknown returns the error for a code or refresh token that this server has not made. If this server has not made the client ID
+// either, auth.front.key has probably changed since the client registered. The error is then invalid_client, because it is the only
+// error after which most clients register again. Otherwise it is invalid_grant with the given text.
 func (s *Server) unknown(client, text string) *fault {
 	if !strings.HasPrefix(client, "https://") && s.seals.client.open(client, new(struct{})) != nil {
 		return errUnregistered
@@ -156,13 +158,14 @@ func (s *Server) unknown(client, text string) *fault {
 	return &fault{"invalid_grant", text}
 }
 
-// verifies checks a PKCE code_verifier (RFC 7636, section 4.6).
+// verifies reports whether a PKCE code_verifier fits the code_challenge (RFC 7636, section 4.6).
 func verifies(verifier, challenge string) bool {
 	sum := sha256.Sum256([]byte(verifier))
 	return len(verifier) >= 43 && len(verifier) <= 128 && equal(base64.RawURLEncoding.EncodeToString(sum[:]), challenge)
 }
 
-// renew exchanges a refresh token for new tokens, if the issuer agrees.
+// renew uses up a refresh token, if the issuer agrees. It returns the renewed login, whose field Next is the number of the new
+// refresh token.
 func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 	var old refresh
 	err := s.seals.refresh.open(form.Get("refresh_token"), &old)
@@ -175,9 +178,9 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
 	}
 	client := digest(form.Get("client_id"))
-	// A client may send one token in two requests at the same time, as when several programs share a login. The first request
-	// uses the token. A second request that arrives before the first is done gets the same result. If the token arrives later
-	// than that, it was stolen, and the login ends.
+	// A client may send one token in two requests at the same time, for example if several programs share a login. The first
+	// request uses the token. If the second request arrives before the first is done, it gets the same result. If the token arrives
+	// once more after that, it was stolen, and the login ends.
 	arrived := time.Now().UnixMilli()
 	return s.renewed(ctx, old.Grant, func(g *grant) error {
 		switch {
@@ -194,7 +197,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 		case old.Number < g.Next:
 			g.end("a refresh token was used twice")
 		default:
-			g.Next = old.Number // equal already, unless the store has lost a change
+			g.Next = old.Number // they differ only if the store has lost a change
 		}
 		return nil
 	})
@@ -237,8 +240,8 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// Prove verifies an access token. It returns nil if this server has not made the token, if the token has expired, if its login
-// has ended, or if its user may not log in any more.
+// Prove verifies an access token and returns its user. It returns nil if this server has not made the token, if the token has
+// expired, if its login has ended, or if its user may not log in any more.
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || expired(a.Until) || !s.o.admits(&a.Who) {
