@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// open opens the bucket, or creates it if NATS has none of this name. It fails if mcpx has not made the bucket. It sets
-// r.stream.
+// open opens the bucket, or creates it if NATS has no bucket with this name. It fails if the bucket was made by another program. It
+// also sets r.stream.
 func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	kv, err := r.js.KeyValue(ctx, r.bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -56,10 +56,10 @@ func (r *records) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, err
 }
 
-// lastUpdates is how long stop waits for the next update before it assumes that no more updates come.
+// lastUpdates is how long the goroutine of stop waits for the next update before it assumes that no more updates come.
 const lastUpdates = 5 * time.Second
 
-// following is a subscription to the changes of the bucket. It ends with stop.
+// following is a subscription to the changes of the bucket. It ends when stop is called.
 type following struct {
 	jetstream.KeyWatcher
 	cancel context.CancelFunc
@@ -71,7 +71,7 @@ func (f *following) stop() {
 	}
 	f.cancel()
 	_ = f.Stop()
-	go func() { // ends when Updates is closed, or after lastUpdates: a lost connection does not always close Updates
+	go func() { // ends when Updates is closed or silent: a lost connection may not close it
 		for open := true; open; {
 			select {
 			case _, open = <-f.Updates():
@@ -82,15 +82,16 @@ func (f *following) stop() {
 	}()
 }
 
-// load reads all records and then follows their changes, also after ctx has ended. round is the number of this reading of the whole
-// bucket.
+// load reads all records of the bucket, and returns a subscription to their later changes, which outlives ctx. load is called again
+// whenever the whole bucket must be read again. round is the number of the call.
 func (r *records) load(ctx context.Context, round int) (*following, error) {
 	kv, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	lasting, cancel := context.WithCancel(context.Background())
-	defer context.AfterFunc(ctx, cancel)() // WatchAll waits too, so the end of ctx must end it; after load, ctx no longer matters
+	// The end of ctx must also end WatchAll, which waits for NATS. After load, ctx no longer matters.
+	defer context.AfterFunc(ctx, cancel)()
 	watcher, err := kv.WatchAll(lasting)
 	if err != nil {
 		cancel()
@@ -121,7 +122,8 @@ func (r *records) load(ctx context.Context, round int) (*following, error) {
 	}
 }
 
-// check returns an error if the bucket belongs to a cluster with another key.
+// check returns an error if one is the record that marks the bucket (ownerKey), and this replica cannot decrypt it: the bucket then
+// belongs to a cluster with another key.
 func (r *records) check(one jetstream.KeyValueEntry) error {
 	name := hashed(ownerKey)
 	if one.Key() != name || len(one.Value()) == 0 {
@@ -133,8 +135,8 @@ func (r *records) check(one jetstream.KeyValueEntry) error {
 	return nil
 }
 
-// missing puts into heal the records that the read with the number round did not find although they have not expired: NATS has
-// lost them. The method write writes them again.
+// missing puts into heal the records that have not expired, but that the load with the number round did not find: NATS has lost
+// them. The method write then writes them to NATS again.
 func (r *records) missing(round int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +149,7 @@ func (r *records) missing(round int) {
 	}
 }
 
-// write writes the records in heal to NATS. After an error, the remaining ones are tried again at the next call.
+// write writes the records in heal to NATS. After an error it stops, and the next call tries the remaining records again.
 func (r *records) write(ctx context.Context) {
 	r.mu.RLock()
 	list := slices.Collect(maps.Keys(r.heal))
@@ -163,7 +165,7 @@ func (r *records) write(ctx context.Context) {
 		err := r.put(ctx, &one)
 		if err == nil {
 			r.apply(hashed(one.Key), &one)
-		} else if wrongRevision(err) { // another replica may have written it
+		} else if wrongRevision(err) { // another replica may have written the record already
 			_, err = r.refresh(ctx, one.Key, 0)
 		}
 		if err == nil {
@@ -179,7 +181,7 @@ func (r *records) write(ctx context.Context) {
 	}
 }
 
-// unwritten logs, at most once a minute, that NATS can be reached but refuses a record.
+// unwritten logs that NATS refuses a record although it can be reached, at most once a minute.
 func (r *records) unwritten(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +191,8 @@ func (r *records) unwritten(err error) {
 	}
 }
 
-// lost reports whether the bucket has lost records: it was deleted, created anew or purged. After a purge the record of the cluster
-// itself (ownerKey) is missing, which no replica removes.
+// lost reports whether the bucket has lost records because it was deleted, made anew or purged. No replica ever removes the record
+// that marks the bucket (ownerKey). So if the oldest message of the bucket is newer than this record, the bucket was purged.
 func (r *records) lost(ctx context.Context) bool {
 	r.mu.RLock()
 	before, owner := r.stream, uint64(0)
@@ -231,8 +233,8 @@ func (r *records) start(ctx context.Context) error {
 	return nil
 }
 
-// read makes the method follow read all records again. It is called when changes may have been missed, and when a replica is
-// new.
+// read has the goroutine of follow read all records again. It is called when changes may have been missed, and when a new replica
+// has appeared.
 func (r *records) read() {
 	select {
 	case r.again <- struct{}{}:

@@ -12,27 +12,32 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// messageAge is how old a message may be, and by how much the clocks of two replicas may differ.
+// messageAge is the greatest age of a message that is accepted. It is also the greatest difference between the clocks of two
+// replicas.
 const messageAge = time.Minute
 
 // maxPiece is the maximum length, in bytes, of the data in one message.
 const maxPiece = 256 << 10
 
-// head is the first line of each message before encryption. A replica ignores members that it does not know, and messages with an unknown
-// Do, so that replicas of two versions can work together.
+// head is the first line of each message before encryption. So that replicas of two versions can work together, a replica ignores
+// JSON members that it does not know, and messages with an unknown Do.
 type head struct {
 	Do   string `json:"do"`
 	From string `json:"from"`
 	At   int64  `json:"at"` // Unix time of sending in milliseconds
-	// Kind is the kind given to Tell, Ask or Open; in a beat, it is the name of the replica.
+	// Kind is the kind that Tell, Ask or Open got. In a beat, the message that says that a replica is running, it is the name of
+	// the replica.
 	Kind string `json:"kind,omitempty"`
-	// Of is the number that the asker has given to an exchange. Asks means that the sender of this message is the asker.
+	// Of is the number that the asker has given to an exchange (an Ask or a Stream). Asks means that the sender of this message is
+	// the asker.
 	Of   uint64 `json:"of,omitempty"`
 	Asks bool   `json:"asks,omitempty"`
-	// N is the number of a piece, the number of pieces that were read (doTaken), or the epoch of a replica (doBeat).
+	// The meaning of N depends on Do: the number of a piece (doPiece), how many pieces were read (doTaken), or the epoch of a
+	// replica (doBeat, see presence.lost).
 	N    int  `json:"n,omitempty"`
 	Last bool `json:"last,omitempty"`
-	// Leaves is for doBeat: the replica has begun to shut down. Untaken is for doStop: the answerer has not read the question.
+	// Leaves is for doBeat: the replica has begun to shut down. Untaken is for doStop: the replica that was asked has done nothing
+	// with the question.
 	Leaves  bool   `json:"leaves,omitempty"`
 	Untaken bool   `json:"untaken,omitempty"`
 	Err     string `json:"err,omitempty"`
@@ -42,9 +47,9 @@ const (
 	doBeat  = "beat"
 	doBye   = "bye"
 	doTell  = "tell"
-	doPiece = "piece" // a part of a question or an answer; the first one of a question has the Kind
-	doTaken = "taken" // the receiver has read N more pieces, so the other side may send as many
-	doStop  = "stop"  // the exchange ends: the sender has failed (Err), or needs no more
+	doPiece = "piece" // a part of a question or an answer; only the first piece of a question has a Kind
+	doTaken = "taken" // the sender has read N more pieces, so the other side may send N more
+	doStop  = "stop"  // the exchange ends, because the sender has failed (Err) or needs no more
 )
 
 var errOld = fmt.Errorf("it is more than %v old or new: compare the clocks of the replicas", messageAge)
@@ -121,8 +126,8 @@ func (c *Cluster) Tell(kind string, data []byte) error {
 	return c.send("all", &head{Do: doTell, Kind: kind}, data)
 }
 
-// Hear calls handle for each message that another replica sends with Tell under this kind, one after the other, until Close. If
-// 4096 messages wait, further ones are lost. Only the first call of Hear for a kind has an effect.
+// Hear calls handle for each message that another replica sends with Tell under this kind, one message after the other, until
+// Close. If 4096 messages wait, further ones are lost. Only the first call of Hear for a kind has an effect.
 func (c *Cluster) Hear(kind string, handle func(from string, data []byte)) {
 	queue := make(chan heard, 4096)
 	c.mu.Lock()

@@ -1,6 +1,6 @@
-// Package cluster makes several processes of mcpx, the replicas, one endpoint. They find each other, and share the state of
-// clients, through NATS. Everything that a replica sends or stores is sealed with a key of the cluster, so NATS and its other
-// users can neither read nor forge it. They can delay it or throw it away.
+// Package cluster makes several processes of mcpx, the replicas, one endpoint. The replicas find each other through NATS, and share
+// the state of clients through it. Everything that a replica sends or stores is sealed with a key of the cluster, so neither NATS
+// nor its other users can read or forge it. But they can delay it or throw it away.
 package cluster
 
 import (
@@ -29,33 +29,34 @@ type Options struct {
 	// Credentials is the path or the content of a NATS credentials file, or empty.
 	Credentials string
 	TLS         *tls.Config // nil: TLS if a URL asks for it, with the certificates of the system
-	// Keys are the secrets of the cluster. The first one encrypts, all of them decrypt.
+	// Keys are the secrets of the cluster. The first one encrypts, and all of them decrypt. There is at least one.
 	Keys []*state.Secret
-	// Name is what people call this replica. Bucket is the name of the cluster in NATS.
+	// Name is what people call this replica. Bucket is the name that the cluster has in NATS: all its replicas have the same.
 	Name, Bucket string
 	Log          *slog.Logger
 
-	// patience, for tests, is how long other replicas and NATS may be silent before this one assumes that they have ended; 0 is deadAfter.
+	// patience is set only by tests; 0 means deadAfter. It is how long the other replicas and NATS may be silent before this
+	// replica assumes that they have ended.
 	patience time.Duration
 }
 
-// errGone means that the other replica has ended, or cannot be reached.
+// errGone means that the other replica has ended or does not exist.
 var errGone = errors.New("the replica that had this has ended")
 
-// ErrUntaken means that the other replica has done nothing for a call of [Cluster.Ask] or [Cluster.Open]. Either it has not
-// received the data, or it accepts no more exchanges.
+// ErrUntaken means that the other replica has done nothing for a call of [Cluster.Ask] or [Cluster.Open]: either it has not
+// received the data, or it accepts no more questions and streams.
 var ErrUntaken = errors.New("that replica takes no requests any more")
 
 // joinTime is how long Join waits, at most, until NATS can be reached.
 const joinTime = 10 * time.Second
 
-// Cluster is this process as a replica. Safe for concurrent use.
+// Cluster is this process as a replica. It may be used by several goroutines at the same time.
 type Cluster struct {
 	self, name, prefix string
 	log                *slog.Logger
 	box                *box
 	conn               *nats.Conn
-	connected          atomic.Bool     // conn.IsConnected blocks while conn reconnects
+	connected          atomic.Bool     // a copy, because conn.IsConnected blocks while conn reconnects
 	life               context.Context // cancelled by Close
 	end                context.CancelFunc
 	closed             sync.WaitGroup
@@ -70,7 +71,7 @@ type Cluster struct {
 	answer  map[string]answerer
 	done    bool // Finish was called: new questions are refused
 	stopped bool
-	cut     context.CancelFunc // ends the context of whileConnected
+	cut     context.CancelFunc // ends the context that whileConnected has returned last
 }
 
 type heard struct {
@@ -78,9 +79,9 @@ type heard struct {
 	data []byte
 }
 
-// Join connects to NATS and returns when this replica can send and receive and has a copy of the records. It fails, for
-// example, if NATS cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. Later, the
-// connection is made again whenever it is lost.
+// Join connects to NATS. It returns when this replica can send and receive and has a copy of the records. It fails, for example, if
+// NATS cannot be reached within ten seconds, or if the bucket belongs to a cluster with another key. If the connection is lost
+// later, the Cluster connects again by itself.
 func Join(ctx context.Context, o Options) (*Cluster, error) {
 	if len(o.Keys) == 0 || len(o.URLs) == 0 {
 		return nil, errors.New("a cluster needs a key and the address of a NATS server")
@@ -115,7 +116,8 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
 		// A message that cannot be sent at once fails at once: callers decide what to do while NATS cannot be reached.
 		nats.ReconnectBufSize(-1), nats.PingInterval(o.patience / 2), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }), // nats.go runs these handlers one after the other
+		// nats.go runs these handlers one after the other.
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.away(err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.back() }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.trouble(err) }),
 	}
@@ -131,7 +133,7 @@ func (c *Cluster) connect(ctx context.Context, o *Options) error {
 	if o.TLS != nil {
 		options = append(options, nats.Secure(o.TLS))
 	}
-	c.connected.Store(true) // set first, because from Connect on the method away may be called
+	c.connected.Store(true) // set before Connect, because away may be called as soon as Connect has returned
 	again := time.NewTicker(250 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -194,7 +196,7 @@ func (c *Cluster) Close() {
 		return
 	}
 	c.end()
-	for _, id := range c.Others() { // to each, not to all: NATS keeps answers and goodbye in order only on one subject
+	for _, id := range c.Others() { // not sent to "all": only on one subject does NATS deliver the last answers before the goodbye
 		_ = c.send("to."+id, &head{Do: doBye}, nil)
 	}
 	_ = c.conn.FlushTimeout(time.Second)
@@ -209,7 +211,8 @@ func (c *Cluster) Close() {
 	c.closed.Wait()
 }
 
-// away ends all exchanges, since messages that were lost with the connection would leave them waiting forever.
+// away is called when the connection to NATS is lost. It ends all exchanges, because messages may be lost with the connection, for
+// which the exchanges would wait forever.
 func (c *Cluster) away(err error) {
 	c.connected.Store(false)
 	c.mu.RLock()
@@ -233,9 +236,9 @@ func (c *Cluster) back() {
 	c.records.read()
 }
 
-// whileConnected returns a context that ends when the connection is lost, at the latest after limit, and with Close. A request
-// to NATS needs it: after the connection is lost, its answer never comes. Join calls it, and then only the goroutine that follows the
-// records.
+// whileConnected returns a context that ends when the connection is lost, after limit, or with Close. Requests to NATS need it: if
+// the connection is lost, their answer never comes. Only one goroutine may call whileConnected at a time: first the one of Join,
+// later the one that follows the records.
 func (c *Cluster) whileConnected(limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(c.life, limit)
 	c.mu.Lock()
@@ -268,8 +271,8 @@ func (c *Cluster) Connected() bool { return c.connected.Load() }
 // Self returns the id of this replica, which is random for each process.
 func (c *Cluster) Self() string { return c.self }
 
-// Refused returns how many messages and records were refused, mostly because they were not encrypted by this cluster, were too
-// old, were received before, or were older than what this replica knows.
+// Refused returns how many messages and records were refused. Mostly they were not encrypted by this cluster, were too old, were
+// received before, or were older than what this replica knows.
 func (c *Cluster) Refused() int { return int(c.refusals.count.Load()) }
 
 // refusals counts refused messages and records, and logs them at most once a minute.
@@ -277,7 +280,7 @@ type refusals struct {
 	count  atomic.Int64
 	mu     sync.Mutex
 	logged time.Time
-	before int64 // value of count at the last log line
+	before int64 // count when the last line was logged
 }
 
 func (r *refusals) add(log *slog.Logger, what string, why error) {

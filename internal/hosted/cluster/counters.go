@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// kindTakes is the kind of the messages that say how many tokens were taken from buckets. kindTaken is the kind of the question by which
-// a starting replica asks the others how many tokens are missing from their buckets.
+// kindTakes is the kind of the messages that say how many tokens were taken from buckets. With a question of the kind kindTaken, a
+// replica that has just started asks the others how many tokens are missing from their buckets.
 const kindTakes, kindTaken = "takes", "taken"
 
 // takesEvery is how long a replica collects what was taken from its buckets before it tells the others.
@@ -21,14 +21,15 @@ const takesEvery = 20 * time.Millisecond
 // maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer to the question kindTaken.
 const maxTakes, maxTaken = 1000, 64 << 20
 
-// counters implement [state.Counters]. Each replica has all buckets. It takes from its own buckets without waiting, and within
-// 20 ms it tells the others what it took. The others take the same from their buckets, even if a bucket has too few tokens.
+// counters implement [state.Counters] for all replicas together. Each replica has all buckets. It takes from its own buckets
+// without waiting, and tells the others within 20 ms what it took. The others then take the same from their buckets, even if a
+// bucket has too few tokens.
 //
-// So over a longer time all replicas together keep to the Rate of a [state.Flow]. They exceed its Burst by at most the calls that the
-// others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
-// in debt, and the next calls wait longer. While NATS cannot be reached, each of the n replicas takes n times the usual tokens
-// for each call, so that it admits 1/n of Rate and Burst. A replica that starts asks the other replicas how many tokens are
-// missing from their buckets. Until they answer, its own buckets are full.
+// So over a longer time all replicas together keep to the Rate of a [state.Flow]. They exceed its Burst by at most the calls that
+// the others admit before a message arrives: about 30 ms of calls at each, if messages need up to 10 ms. After that the buckets are
+// in debt, and the next calls wait longer. While NATS cannot be reached, each of the n replicas takes n times the usual tokens for
+// each call, so that it admits 1/n of Rate and Burst. A replica that starts asks the other replicas how many tokens are missing
+// from their buckets. Until they answer, its own buckets are full.
 type counters struct {
 	state.Counters
 	c *Cluster
@@ -48,7 +49,7 @@ type take struct {
 	Tokens float64    `json:"t"`
 }
 
-// NewCounters returns counters that keep their buckets in local, and also take from them what other replicas take.
+// NewCounters returns counters that keep their buckets in local. What other replicas take is also taken from these buckets.
 func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 	s := &counters{Counters: local, c: c, pending: make(map[bucketName]*take)}
 	s.timer = time.AfterFunc(time.Hour, s.send)
@@ -79,7 +80,7 @@ func (s *counters) catchUp() {
 			return
 		}
 	}
-	lack := make(map[bucketName]*take) // the largest answer for each bucket: a replica that has just started knows less
+	lack := make(map[bucketName]*take) // the largest answer for each bucket: replicas that have just started know less
 	for _, id := range s.c.Others() {
 		var list []*take
 		if json.Unmarshal(s.taken(ctx, id), &list) != nil || slices.Contains(list, nil) {
@@ -95,7 +96,7 @@ func (s *counters) catchUp() {
 	s.Counters.Charge(drawsOf(slices.Collect(maps.Values(lack))))
 }
 
-// taken asks a replica how many tokens are missing from its buckets. It returns nil if there is no answer.
+// taken asks a replica how many tokens are missing from its buckets, and returns its answer. It returns nil after any error.
 func (s *counters) taken(ctx context.Context, replica string) (all []byte) {
 	for piece, err := range s.c.Ask(ctx, replica, kindTaken, nil) {
 		if all = append(all, piece...); err != nil || len(all) > maxTaken {
@@ -121,8 +122,8 @@ func drawsOf(list []*take) []state.Draw {
 	return draws
 }
 
-// Take takes tokens from the buckets of this replica: more than usual while NATS cannot be reached (see [counters]). If NATS
-// can be reached and there were enough tokens, Take soon tells the other replicas.
+// Take takes tokens from the buckets of this replica. While NATS cannot be reached, it takes more than usual (see [counters]).
+// While NATS can be reached and the buckets had enough tokens, the other replicas learn of it soon.
 func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
 	shares := s.shares()
 	if shares > 1 {
@@ -134,7 +135,7 @@ func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
 	return short, wait
 }
 
-// Charge is like Take, but takes the tokens even from buckets that have too few.
+// Charge is like Take, but it also takes tokens from buckets that have too few.
 func (s *counters) Charge(to []state.Draw) {
 	shares := s.shares()
 	if shares > 1 {
@@ -162,7 +163,7 @@ func times(draws []state.Draw, shares float64) []state.Draw {
 	return draws
 }
 
-// tell notes what was taken. The timer soon sends it to the other replicas.
+// tell notes what was taken. The timer has send tell it to the other replicas soon.
 func (s *counters) tell(taken []state.Draw) {
 	if s.c.replicas() == 1 {
 		return

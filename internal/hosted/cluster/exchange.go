@@ -10,39 +10,40 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// pieces is how many pieces one side may send before the other side has read them.
+// pieces is how many unread pieces the other side may have: after that many, a side waits until the other side has read some.
 const pieces = 16
 
-// maxQuestion is the largest size, in bytes, of the question of one Ask.
+// maxQuestion is the size, in bytes, above which the question of an Ask is refused.
 const maxQuestion = 256 << 20
 
-// exchanges has the running exchanges in which this replica asks or answers.
+// exchanges has the running exchanges of this replica: those that it began, and those that other replicas began.
 type exchanges struct {
 	mu   sync.Mutex
 	last uint64
 	open map[callID]*exchange
 }
 
-// callID identifies an exchange in this process by the other replica and the number that the asker has given it.
+// callID identifies an exchange in this process: by the other replica, the number that the asker gave to the exchange, and who the
+// asker is.
 type callID struct {
 	peer   string
 	number uint64
-	asks   bool // this process is the asker
+	asks   bool // true if this process is the asker
 }
 
-// exchange is one side of an Ask or of a Stream. Each side sends pieces and marks its last one. A stop from either side ends both
-// directions.
+// exchange is one side of an Ask or of a Stream. Each side sends pieces, and marks its last piece. If either side sends doStop,
+// both directions end.
 type exchange struct {
 	cluster *Cluster
 	id      callID
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	in      chan piece
-	credit  chan struct{} // has a value for each piece that may be sent
+	credit  chan struct{} // has one value for each piece that may still be sent
 
 	expect int // number of the next piece to receive; used by the receiving goroutine of NATS alone
 	sent   int // number of the next piece to send
-	taken  int // number of pieces read since the other side was last told
+	taken  int // number of pieces that were read since the last doTaken was sent
 }
 
 type piece struct {
@@ -51,7 +52,8 @@ type piece struct {
 	err  string
 }
 
-// RemoteError is the error with which another replica ended an exchange, mostly because its answerer failed.
+// RemoteError is the error with which another replica ended an exchange. Mostly its answerer has failed. Text is what the other
+// replica says.
 type RemoteError struct{ Text string }
 
 func (e *RemoteError) Error() string { return e.Text }
@@ -76,7 +78,7 @@ func (e *exchanges) find(id callID) *exchange {
 	return e.open[id]
 }
 
-// fail ends, with the error err, all exchanges for which the function matches returns true.
+// fail ends all exchanges for which matches returns true. Reading from them and writing to them then fails with err.
 func (e *exchanges) fail(matches func(*exchange) bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +96,7 @@ func (e *exchanges) remove(x *exchange) {
 	delete(e.open, x.id)
 }
 
-// answering returns an exchange that this replica still has to answer; nil if there is none.
+// answering returns one of the exchanges that this replica still has to answer, or nil if there are none.
 func (e *exchanges) answering() *exchange {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,7 +108,8 @@ func (e *exchanges) answering() *exchange {
 	return nil
 }
 
-// Finish waits until this replica has answered the questions of the others, at most until ctx ends. After that, it refuses new questions.
+// Finish waits until this replica has answered the questions of the others, at most until ctx ends. Then this replica refuses new
+// questions.
 func (c *Cluster) Finish(ctx context.Context) {
 	c.answered(ctx)
 	c.mu.Lock()
@@ -129,9 +132,9 @@ func (x *exchange) message(h head, data []byte) error {
 	return x.cluster.send("to."+x.id.peer, &h, data)
 }
 
-// write sends data in pieces, and waits while the other side has too many unread pieces. If isLast is true, the other side learns
-// from the last piece, which may be empty, that no more pieces follow. kind is empty except at the beginning of an exchange. failure
-// is the error of the answerer, or empty.
+// write sends data in pieces, and waits while the other side has too many unread pieces. If isLast is true, the last of these
+// pieces, which may be empty, tells the other side that no more follow. kind is set only in the first write of the asker, and empty
+// otherwise. failure is the error of the answerer; empty if it has not failed.
 func (x *exchange) write(kind string, data []byte, isLast bool, failure string) error {
 	for {
 		n := min(len(data), maxPiece)
@@ -154,10 +157,10 @@ func (x *exchange) write(kind string, data []byte, isLast bool, failure string) 
 	}
 }
 
-// read returns the next piece, and waits for it.
+// read waits for the next piece and returns it. If the exchange ends before, the error is the cause.
 func (x *exchange) read() (piece, error) {
 	select {
-	case p := <-x.in: // a piece that has arrived is read even if the exchange has ended
+	case p := <-x.in: // a piece that has arrived is returned even if the exchange has ended since
 		return x.took(p), nil
 	default:
 	}
@@ -177,7 +180,8 @@ func (x *exchange) took(p piece) piece {
 	return p
 }
 
-// takeExchange handles a message that belongs to an exchange, or begins one.
+// takeExchange handles a doPiece, doTaken or doStop: it belongs to a running exchange, or is the first piece of a new one. Other
+// pieces are answered with doStop.
 func (c *Cluster) takeExchange(h *head, data []byte) {
 	id := callID{h.From, h.Of, !h.Asks}
 	x := c.calls.find(id)
@@ -226,11 +230,10 @@ func (x *exchange) receive(h *head, data []byte) {
 	}
 }
 
-// Ask sends data to another replica and yields what its answerer for that kind writes, in pieces of at most 256 KB. The
-// iteration ends with an error if ctx ends, the replica ends, or the connection to NATS or a message is lost. The error wraps
-// [ErrUntaken] if the replica has done nothing. Otherwise it is a [RemoteError] if the answerer has failed, or wraps [errGone]
-// if the replica has ended or [state.ErrAway] if NATS cannot be reached. If the caller leaves the loop, the context of the
-// answerer ends.
+// Ask sends data to another replica, and yields what the handler there ([Cluster.Answer]) writes, in pieces of at most 256 KB. The
+// iteration ends with an error if ctx ends, if the replica ends, or if the connection to NATS or a message is lost. The error wraps
+// [ErrUntaken] if the replica has done nothing. If the handler has failed, it is a [RemoteError]. It wraps [errGone] if the replica
+// has ended, and [state.ErrAway] if NATS cannot be reached. If the caller leaves the loop, the context of the handler ends.
 func (c *Cluster) Ask(ctx context.Context, to, kind string, data []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		x, err := c.ask(ctx, to)
@@ -273,7 +276,8 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 	x := c.exchange(ctx, callID{to, c.calls.last, true})
 	c.calls.open[x.id] = x
 	c.calls.mu.Unlock()
-	if to == c.self || !c.IsLive(to) || c.ended() { // checked after x is in open: if the replica ends from now on, that ends x
+	// This check comes only after x is in c.calls.open: if the replica ends later, fail finds x there and cancels it.
+	if to == c.self || !c.IsLive(to) || c.ended() {
 		c.calls.remove(x)
 		return nil, fmt.Errorf("%w: %w", ErrUntaken, errGone)
 	}
@@ -282,11 +286,11 @@ func (c *Cluster) ask(ctx context.Context, to string) (*exchange, error) {
 
 func (x *exchange) stop(why string) { _ = x.message(head{Do: doStop, Err: why}, nil) }
 
-// answerer handles one exchange that another replica has begun.
+// answerer handles one exchange that another replica has begun. ctx ends with the exchange.
 type answerer func(ctx context.Context, x *exchange) error
 
-// Answer calls handle for each Ask of that kind. handle writes its answer in any number of parts with the func write, which waits
-// until the asker takes the parts. ctx ends when the asker needs no more, or is gone.
+// Answer calls handle for each Ask of this kind that another replica sends. handle writes its answer with write, in any number of
+// parts. write waits while the asker has too many unread pieces. ctx ends when the asker needs no more, or is gone.
 func (c *Cluster) Answer(kind string, handle func(ctx context.Context, from string, data []byte, write func([]byte) error) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -314,7 +318,9 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.calls.mu.Lock()
 	c.calls.open[id] = x
 	c.calls.mu.Unlock()
-	c.closed.Go(func() { // ends with the exchange; c.mu is held, so that Close, which sets stopped first, waits for it
+	// This goroutine ends with the exchange. It begins while c.mu is held and stopped is false. So Close, which first sets stopped
+	// under c.mu, waits for it.
+	c.closed.Go(func() {
 		defer c.calls.remove(x)
 		failure := ""
 		if err := do(x.ctx, x); err != nil {
@@ -327,7 +333,7 @@ func (c *Cluster) begin(id callID, h *head, data []byte) {
 	c.mu.RUnlock()
 }
 
-// all returns the whole question.
+// all waits for all pieces of the question, and returns the whole question.
 func (x *exchange) all() (data []byte, err error) {
 	for {
 		p, err := x.read()

@@ -16,7 +16,7 @@ const (
 // presence knows which other replicas are running. While NATS cannot be reached, it keeps the replicas that were running before.
 type presence struct {
 	mu     sync.Mutex
-	epoch  int  // changes when this replica may have lost messages
+	epoch  int  // goes up when this replica may have lost messages
 	leaves bool // this replica has begun to shut down
 	peers  map[string]*peer
 	// patience is [Options.patience].
@@ -29,8 +29,8 @@ type peer struct {
 	last   time.Time
 }
 
-// lost notes that this replica may have missed messages. Its next beat (a message that says that it is running) has a new epoch, from
-// which the others learn of the loss.
+// lost notes that this replica may have missed messages, and raises its epoch. The next beat (a message that says that this replica
+// is running) has the new epoch, by which the others learn of the loss.
 func (p *presence) lost(now time.Time) {
 	p.mu.Lock()
 	p.epoch++
@@ -38,8 +38,8 @@ func (p *presence) lost(now time.Time) {
 	p.touch(now)
 }
 
-// touch is called if this replica could not hear the others for a while. It makes this replica wait for the whole patience again
-// before it assumes that they have ended.
+// touch is called if this replica could not hear the others for a while. Then their silence counts from now, so this replica waits
+// for the whole patience before it assumes that they have ended.
 func (p *presence) touch(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +48,8 @@ func (p *presence) touch(now time.Time) {
 	}
 }
 
-// heard notes a beat of a replica. isNew reports whether the replica is new, and lostMessages whether it has lost messages since
-// its last beat.
+// heard notes a beat of a replica. isNew says whether it is the first beat of this replica. lostMessages says whether the replica
+// has lost messages since its last beat.
 func (p *presence) heard(h *head, now time.Time) (isNew, lostMessages bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *presence) forget(id string) {
 	delete(p.peers, id)
 }
 
-// silent reports whether any replica was silent for longer than patience. The method sweep removes such replicas.
+// silent reports whether any replica has been silent for longer than patience. Only sweep removes such replicas.
 func (p *presence) silent(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +94,8 @@ func (p *presence) sweep(now time.Time) (dead []string) {
 	return dead
 }
 
-// Others returns the ids of the other replicas that are running, sorted. While NATS cannot be reached, it returns the replicas
-// that were running before.
+// Others returns the ids of the other replicas that are running, sorted. While NATS cannot be reached, these are the replicas that
+// were running when the connection was lost.
 func (c *Cluster) Others() []string {
 	c.presence.mu.Lock()
 	defer c.presence.mu.Unlock()
@@ -128,7 +128,8 @@ func (c *Cluster) Leave() {
 	c.presence.mu.Lock()
 	c.presence.leaves = true
 	c.presence.mu.Unlock()
-	// To each replica, as Close sends the goodbye, so both arrive in order: a beat after the goodbye would announce a new replica.
+	// The beat is sent to each replica alone, as Close sends the goodbye, so that the two arrive in order. A beat that comes after
+	// the goodbye would look like a new replica.
 	for _, id := range c.Others() {
 		c.sendBeat("to." + id)
 	}
@@ -149,7 +150,7 @@ func (c *Cluster) sendBeat(address string) {
 	_ = c.send(address, &beat, nil)
 }
 
-// beat sends beats until Close, and removes replicas that send none.
+// beat sends beats until Close, and removes other replicas that have been silent for too long.
 func (c *Cluster) beat() {
 	ticks := time.NewTicker(beatEvery)
 	defer ticks.Stop()
@@ -161,12 +162,13 @@ func (c *Cluster) beat() {
 			return
 		}
 		now := time.Now()
-		if now.Sub(before) > 2*beatEvery || !c.Connected() { // this process was stopped, or cannot hear the others
+		if now.Sub(before) > 2*beatEvery || !c.Connected() { // this process was suspended, or cannot hear the others
 			c.presence.touch(now)
 		}
 		before = now
 		c.sendBeat("all")
-		if c.presence.silent(now) && c.conn.FlushTimeout(beatEvery) != nil { // NATS itself does not answer
+		// If NATS itself does not answer, the silence of a replica says nothing.
+		if c.presence.silent(now) && c.conn.FlushTimeout(beatEvery) != nil {
 			c.presence.touch(now)
 		}
 		for _, id := range c.presence.sweep(now) {
@@ -175,8 +177,8 @@ func (c *Cluster) beat() {
 	}
 }
 
-// takeBeat handles a beat of another replica. A new replica gets a beat back. If the replica has lost messages, the exchanges
-// with it end.
+// takeBeat handles a beat of another replica. If that replica is new, it gets a beat of this one at once. If it has lost messages,
+// the exchanges with it end.
 func (c *Cluster) takeBeat(h *head) {
 	fresh, lost := c.presence.heard(h, time.Now())
 	if fresh {

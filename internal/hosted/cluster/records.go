@@ -24,13 +24,14 @@ import (
 const (
 	// changeTime is how long a change may take in NATS.
 	changeTime = 3 * time.Second
-	// maxTries is how often a change is tried while other replicas change the same record.
+	// maxTries is how often a change is tried if other replicas change the same record meanwhile.
 	maxTries = 200
-	// maxRecords limits the bytes of all records together, so that clients that send much about themselves cannot fill the memory of
-	// all replicas. The less room is left, the smaller a new record must be, so these clients are refused first. A record of at
+	// maxRecords limits the bytes of all records together, so that clients that send much about themselves cannot fill the memory
+	// of all replicas. The less room is left, the smaller a new record must be. So these clients are refused first. A record of at
 	// most smallRecord bytes is refused only if all records together have more than 2*maxRecords bytes.
 	maxRecords, smallRecord = 256 << 20, 1 << 10
-	// ownerKey is the key of a record that only the replicas of this cluster can open.
+	// ownerKey is the key of a record that marks the bucket as this cluster's: replicas of a cluster with another key cannot
+	// decrypt it.
 	ownerKey = "cluster"
 )
 
@@ -39,19 +40,19 @@ var (
 	errRemoved    = errors.New("a record was removed before its time")
 )
 
-// records implement [state.Records] with a bucket of NATS, which is a key-value store. Each replica has a copy of it. Safe for concurrent
-// use.
+// records implement [state.Records] with a bucket of NATS (a key-value store). Each replica has a copy of all records. A records
+// may be used by several goroutines at the same time.
 //
-// A replica never replaces a record by an older one. If the bucket has lost records or has gone back to older ones, the replicas write
-// their own newer records to it.
+// A replica never replaces a record by an older one. If the bucket has lost records or has gone back to older ones, the replicas
+// write their newer records to it again.
 type records struct {
 	c      *Cluster
 	bucket string
-	stream jetstream.Stream // set whenever the whole bucket is read, first before Join returns
+	stream jetstream.Stream // the bucket; set whenever the whole bucket is read, first by Join
 	js     jetstream.JetStream
-	again  chan struct{} // receives when all records must be read again
+	again  chan struct{} // gets a value when all records must be read again
 	seed   maphash.Seed
-	making [64]sync.Mutex // a change of a key holds the lock for this key; several keys share a lock
+	making [64]sync.Mutex // held during Change; the key chooses the lock, so several keys share one
 
 	mu     sync.RWMutex
 	byKey  map[string]*record
@@ -62,8 +63,8 @@ type records struct {
 	watch  []*watcher
 }
 
-// watcher has a func that is called with each new value of a key that begins with prefix. The values of one key come in their
-// order.
+// watcher is one call of Watch: do is called with each new value of a key that begins with prefix. The values of one key come in
+// the order in which they were stored.
 type watcher struct {
 	prefix string
 	do     func(value []byte)
@@ -72,8 +73,8 @@ type watcher struct {
 type record struct {
 	recordHead
 	value    []byte
-	revision uint64 // revision in NATS of the newest value of the key, which may be a refused one
-	round    int    // number of the last read of the whole bucket that found this record
+	revision uint64 // the newest revision of the key in NATS; perhaps of a value that this replica has refused
+	round    int    // number of the last load that found this record
 }
 
 // recordHead is the first line of a record before encryption. A replica ignores members that it does not know.
@@ -85,7 +86,7 @@ type recordHead struct {
 
 func (r *record) over(now time.Time) bool { return now.UnixMilli() >= r.Until }
 
-// hashed returns the form of a key that NATS gets, which does not reveal the key.
+// hashed returns the hash of a key. NATS gets only the hash, which does not reveal the key.
 func hashed(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -99,10 +100,11 @@ func newRecords(c *Cluster, bucket string) (*records, error) {
 	}, err
 }
 
-// Records returns the shared records. The method Get reads only the copy of the records at this replica.
+// Records returns the records that the replicas share. Its method Get reads this replica's copy, and does not ask NATS.
 func (c *Cluster) Records() state.Followed { return c.records }
 
-// Get returns the value of a key from the copy at this replica.
+// Get returns the value of a key from this replica's copy. If there is no value, or if it has expired, the error is
+// [state.ErrUnknown].
 func (r *records) Get(key string) ([]byte, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -112,15 +114,15 @@ func (r *records) Get(key string) ([]byte, error) {
 	return nil, state.ErrUnknown
 }
 
-// Change replaces the value of a key in NATS. It tries again if another replica changes the value at the same time, so it may
-// call the func change several times.
+// Change replaces the value of a key in NATS. If another replica changes the value at the same time, Change tries again with the
+// new value, so it may call change several times. If NATS does not store the value, the error is [state.ErrAway].
 func (r *records) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	making := &r.making[maphash.String(r.seed, key)%uint64(len(r.making))]
 	making.Lock()
 	defer making.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	newest := uint64(0) // revision of the newest value in NATS, which may be one that this replica has refused or that has expired
+	newest := uint64(0) // newest revision in NATS; its value may have expired, or this replica may have refused it
 	for try := range maxTries {
 		r.mu.RLock()
 		var known record
@@ -170,7 +172,7 @@ func (r *records) fits(size int) error {
 	return nil
 }
 
-// put writes a record to NATS and sets its revision. It fails if NATS has a newer revision of the key.
+// put writes a record to NATS and sets its revision. It fails if NATS has a revision of the key that is newer than one.revision.
 func (r *records) put(ctx context.Context, one *record) error {
 	if !r.c.Connected() {
 		return state.ErrAway
@@ -199,8 +201,8 @@ func wrongRevision(err error) bool {
 		(api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// refresh reads the newest value of a key after another replica has changed it, and returns its revision. From the fifth try on it waits
-// first, for a short random time.
+// refresh reads the newest value of a key after another replica has changed it, and returns its revision. try counts the tries from
+// 0. From the fifth on, refresh first waits for a short random time, so that the replicas do not disturb each other again.
 func (r *records) refresh(ctx context.Context, key string, try int) (revision uint64, err error) {
 	if try > 3 {
 		if !delay.Sleep(ctx, rand.N(time.Duration(try)*time.Millisecond)) {
@@ -222,8 +224,8 @@ func (r *records) refresh(ctx context.Context, key string, try int) (revision ui
 	return m.Sequence, nil
 }
 
-// receive handles the value that NATS has for a key: an encrypted record, or nothing if the record has expired or was removed. name is
-// the hashed key.
+// receive handles the value that NATS has for a key: an encrypted record, or nothing if the record has expired or was removed. name
+// is the hashed key. round is the number of the load that found the value, or 0 if it was refresh.
 func (r *records) receive(name string, data []byte, revision uint64, round int) {
 	if len(data) == 0 {
 		r.refuse(name, revision, errRemoved)
@@ -248,7 +250,8 @@ func (r *records) receive(name string, data []byte, revision uint64, round int) 
 	}
 }
 
-// apply puts a record into the copy. It returns false if NATS was rolled back, so that its newest record is older than the known one.
+// apply puts a record into this replica's copy, unless the copy has a newer one. It returns false if the record proves that NATS
+// was rolled back: an older record with a newer revision.
 func (r *records) apply(name string, one *record) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,8 +276,8 @@ func (r *records) apply(name string, one *record) bool {
 	return true
 }
 
-// refuse counts a value that should not be in NATS. If this replica knows the right value, the method write will write this
-// value to NATS.
+// refuse handles a value that should not be in NATS: it logs and counts it. If this replica knows the right value, refuse puts it
+// into heal, so that the method write writes it to NATS again. A removed value is no fault if the record has expired.
 func (r *records) refuse(name string, revision uint64, err error) {
 	r.mu.Lock()
 	known := r.byHash[name]
@@ -289,12 +292,12 @@ func (r *records) refuse(name string, revision uint64, err error) {
 		r.heal[known] = true
 	}
 	r.mu.Unlock()
-	if bad || !errors.Is(err, errRemoved) { // it is no fault if an expired record was removed
+	if bad || !errors.Is(err, errRemoved) {
 		r.c.refusals.add(r.c.log, "record", err)
 	}
 }
 
-// expire removes expired records from the copy. NATS removes its own.
+// expire removes expired records from this replica's copy. NATS removes its own after their TTL.
 func (r *records) expire(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,8 +311,8 @@ func (r *records) expire(now time.Time) {
 	}
 }
 
-// Watch calls handle with the present values, and then with each new value that this replica makes or receives, until stop is
-// called.
+// Watch implements [state.Followed]. Until stop is called, it calls handle with each new value that this replica writes or
+// receives.
 func (r *records) Watch(prefix string, handle func(value []byte)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,17 +15,17 @@ const (
 	kindResult = "result"
 	// maxResult is the size in bytes of the largest result that another replica gets.
 	maxResult = 64 << 20
-	// copyAge and maxCopies limit the copies of other replicas' results, which are for callers that read a result in several
-	// parts: copyAge is how long a copy is kept, and maxCopies is how many bytes all copies may have together.
+	// copyAge and maxCopies limit the copies of results of other replicas. The copies are for callers that read a result in several
+	// parts. copyAge is how long a copy is kept, and maxCopies is the maximum size, in bytes, of all copies together.
 	copyAge   = time.Minute
 	maxCopies = 128 << 20
-	// handleStart is the first letter of a handle. After it come the ID of the replica that has the result, and the handle of
-	// the result within that replica.
+	// handleStart is the first letter of a handle that all replicas understand. After it come the ID of the replica that has the
+	// result, and the handle that this replica has given the result.
 	handleStart = "r"
 )
 
-// results implement [state.Results]. A result stays in the replica that made it. Its handle names that replica, and other replicas ask it
-// for a copy.
+// results implement [state.Results] for all replicas together. A result stays in the replica that made it. Its handle names this
+// replica, which other replicas ask for a copy.
 type results[R any] struct {
 	state.Results[R]
 	c *Cluster
@@ -35,7 +35,8 @@ type results[R any] struct {
 	bytes  int
 }
 
-// wanted identifies a result. It is also the question that goes to the other replica.
+// wanted identifies a result. Another replica gets it as the question. Its Handle is then the one within that replica. In
+// results.copies, it is the one that all replicas understand.
 type wanted struct {
 	Handle string `json:"handle"`
 	Owner  string `json:"owner"`
@@ -46,8 +47,8 @@ type copied[R any] struct {
 	size   int
 }
 
-// NewResults makes the results kept in local readable in all replicas. An R that is encoded as null cannot be copied, such as a running
-// call: for it, Get returns [state.ErrElsewhere] in the other replicas.
+// NewResults makes the results in local readable in all replicas. A running call cannot be copied, because its R is encoded as
+// null: Get returns [state.ErrElsewhere] for it in the other replicas.
 func NewResults[R any](c *Cluster, local state.Results[R]) state.Results[R] {
 	s := &results[R]{Results: local, c: c, copies: make(map[wanted]*copied[R])}
 	c.Answer(kindResult, func(ctx context.Context, _ string, data []byte, write func([]byte) error) error {
@@ -87,8 +88,8 @@ func (s *results[R]) Grow(handle string, size int) {
 	}
 }
 
-// split returns the ID of the replica that a handle names, and the handle of the result within that replica (of). length is the length of
-// an ID. Both returned values are empty if the handle is malformed.
+// split returns the two parts of a handle: the ID of the replica that has the result, and the handle within that replica (of).
+// length is the length of an ID. Both parts are empty if the handle is malformed.
 func split(handle string, length int) (replica, of string) {
 	rest, ok := strings.CutPrefix(handle, handleStart)
 	if !ok || len(rest) <= length {
@@ -97,7 +98,8 @@ func split(handle string, length int) (replica, of string) {
 	return rest[:length], rest[length:]
 }
 
-// Get returns a result of this replica, or a copy of a result that it asks another replica for.
+// Get returns the result with this handle. If another replica has the result, Get asks it for a copy, and keeps the copy for
+// copyAge.
 func (s *results[R]) Get(ctx context.Context, handle, owner string) (*R, error) {
 	replica, of := split(handle, len(s.c.self))
 	if replica == s.c.self {
@@ -133,8 +135,8 @@ func (s *results[R]) Get(ctx context.Context, handle, owner string) (*R, error) 
 	return r, nil
 }
 
-// unknownOrAway turns an error of Ask into one that [state.Results] allows. If the replica has ended, its results are lost, so they are
-// unknown.
+// unknownOrAway turns an error of Ask into one that [state.Results] allows. The results of a replica that has ended are lost, so
+// for them the error is [state.ErrUnknown].
 func unknownOrAway(ctx context.Context, err error) error {
 	remote := new(RemoteError)
 	switch {
@@ -157,7 +159,7 @@ func (s *results[R]) copyOf(key wanted) *R {
 	return nil
 }
 
-// remember keeps a copy for copyAge. If the copies would exceed maxCopies, it first removes all of them.
+// remember keeps a copy for copyAge. If all copies together would then exceed maxCopies, it first removes the others.
 func (s *results[R]) remember(key wanted, one *copied[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +167,7 @@ func (s *results[R]) remember(key wanted, one *copied[R]) {
 		clear(s.copies)
 		s.bytes = 0
 	}
-	if old := s.copies[key]; old != nil { // another Get has just fetched the same result
+	if old := s.copies[key]; old != nil { // another Get has fetched the same result meanwhile
 		s.bytes -= old.size
 	}
 	s.copies[key] = one

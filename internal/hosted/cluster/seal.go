@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// A sealed text is: the version, the salt of the process that sealed it, the number of the text in that process, and the text
-// encrypted with AES-256-GCM. The key is derived from the secret and the salt, and the number is the nonce, so no nonce is used
-// twice, however many texts a cluster seals.
+// A sealed text consists of the version, the salt of the process that sealed it, the number of the text in that process, and the
+// text encrypted with AES-256-GCM. The key is derived from the secret and the salt, and the number is the nonce. So no nonce is
+// used twice with the same key, however many texts a cluster seals.
 const (
 	sealVersion = 1
 	saltLength  = 16
@@ -35,7 +35,8 @@ var (
 
 type salt [saltLength]byte
 
-// box encrypts texts with the first key, and decrypts texts that were encrypted with any of the keys. Safe for concurrent use.
+// box encrypts texts with the first key, and decrypts texts that were encrypted with any of the keys. It may be used by several
+// goroutines at the same time.
 type box struct {
 	keys [][]byte
 	own  salt
@@ -43,10 +44,10 @@ type box struct {
 	last atomic.Uint64
 
 	mu    sync.Mutex
-	known map[salt]cipher.AEAD // ciphers of the processes whose texts were decrypted, by salt
+	known map[salt]cipher.AEAD // ciphers for the texts of other processes, by the salt of the process
 }
 
-// maxKnown bounds box.known. Only processes with a key of this cluster are added to it.
+// maxKnown is the maximum length of box.known. Only processes that have a key of this cluster get into known.
 const maxKnown = 1000
 
 func newBox(secrets []*state.Secret) *box {
@@ -88,8 +89,8 @@ func nonce(sealed []byte) []byte {
 
 func extra(sealed []byte, subject string) []byte { return append([]byte{sealed[0]}, subject...) }
 
-// open decrypts a text. sender is the salt of the process that encrypted the text, and number is the number of the text in that
-// process.
+// open decrypts a text that was sealed for this subject. sender is the salt of the process that sealed the text, and number is the
+// number of the text in that process.
 func (b *box) open(subject string, sealed []byte) (text []byte, sender salt, number uint64, err error) {
 	switch {
 	case len(sealed) < sealHead:
@@ -123,8 +124,9 @@ func (b *box) open(subject string, sealed []byte) (text []byte, sender salt, num
 	return nil, sender, 0, errSeal
 }
 
-// windows remember which numbers of each sender were received, so that a repeated message is refused. NATS delivers the messages of a
-// sender nearly in order, so a message that is windowSize numbers older than the newest is refused too. Not safe for concurrent use.
+// windows remember which numbers were received from each sender, so that a repeated message is refused. A message whose number is
+// windowSize below the newest is also refused; NATS delivers the messages of a sender nearly in order. A windows must not be used
+// by several goroutines at the same time.
 type windows struct {
 	of      map[salt]*window
 	cleaned time.Time
@@ -138,8 +140,9 @@ type window struct {
 	at     time.Time
 }
 
-// take reports whether a number is received for the first time. It returns false, too, for a number that is too old (see
-// [windows]). A sender that was silent for twice messageAge is forgotten: its earlier messages are refused by their age.
+// take reports whether a message with this number may be accepted: it returns false if the number was received before, or is too
+// old (see [windows]). It forgets a sender that was silent for twice messageAge. A repeated message of this sender is refused then
+// because of its age.
 func (w *windows) take(sender salt, number uint64, now time.Time) bool {
 	if now.Sub(w.cleaned) > messageAge {
 		for by, one := range w.of {

@@ -9,13 +9,13 @@ import (
 // an error on both sides, when either replica ends, the connection to NATS or a message is lost, or one side calls Close.
 type Stream struct {
 	x    *exchange
-	rest []byte // received, but not yet returned by Read
-	over error  // what Read returns from now on
+	rest []byte // bytes that were received, but that Read has not returned yet
+	over error  // what Read returns after rest; nil as long as the stream goes on
 }
 
-// Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for that kind gets the bytes
-// opening, and serves the stream. The caller must close the stream. If ctx ends, Read and Write fail. The errors are as for
-// [Cluster.Ask], except that only Read returns a [RemoteError].
+// Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for this kind gets opening, and
+// serves the stream. The caller must close the stream. If ctx ends, Read and Write fail. Open returns the same errors as
+// [Cluster.Ask], but never a [RemoteError]: if serve fails, Read returns it.
 func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {
@@ -29,8 +29,8 @@ func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*S
 	return &Stream{x: x}, nil
 }
 
-// Accept calls serve for each stream of that kind that another replica opens. The stream ends when serve returns. Then Read of
-// the other side returns serve's error, or io.EOF if that is nil. ctx ends with the stream.
+// Accept calls serve for each stream of this kind that another replica opens. The stream ends when serve returns. If serve returns
+// an error, Read of the other side returns it as a [RemoteError], else io.EOF. ctx ends with the stream.
 func (c *Cluster) Accept(kind string, serve func(ctx context.Context, opening []byte, s *Stream) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,8 @@ func (c *Cluster) Accept(kind string, serve func(ctx context.Context, opening []
 	}
 }
 
-// Read waits until the other side has sent bytes. It returns io.EOF after the last of them, and a [RemoteError] if the other side failed.
+// Read waits until the other side has sent bytes. After the last of them it returns io.EOF, or a [RemoteError] if the other side
+// has failed.
 func (s *Stream) Read(into []byte) (int, error) {
 	for len(s.rest) == 0 {
 		if s.over != nil {

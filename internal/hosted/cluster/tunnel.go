@@ -16,8 +16,8 @@ import (
 // kindHTTP is the kind of an HTTP request that is forwarded to another replica.
 const kindHTTP = "http"
 
-// forwarded is an HTTP request without its body, which follows after a newline. The sending replica has checked the credential of the
-// client.
+// forwarded is an HTTP request without its body. In the question, the body follows after a newline. The sending replica has checked
+// the credential of the client.
 type forwarded struct {
 	Method string      `json:"method"`
 	URL    string      `json:"url"`
@@ -29,7 +29,7 @@ type forwarded struct {
 	Until time.Time         `json:"until,omitzero"`
 }
 
-// answered is the head of a response. The body follows after a newline, and in further pieces.
+// answered is the head of an HTTP response. In the answer, the body follows after a newline, and in further pieces.
 type answered struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
@@ -37,9 +37,9 @@ type answered struct {
 
 var errNoAnswer = errors.New("the other replica sent no HTTP response")
 
-// Forward sends an HTTP request with this body to another replica, and copies its response to w as it arrives. If the context of r ends,
-// so does the request at the other replica. An error means that the response is incomplete; it wraps [errGone] if the replica has ended,
-// and [state.ErrAway] if NATS cannot be reached.
+// Forward sends an HTTP request with this body to another replica, and copies its response to w as it arrives. If the context of r
+// ends, the request also ends at the other replica. After an error the response is incomplete. The error wraps [errGone] if the
+// replica has ended, and [state.ErrAway] if NATS cannot be reached.
 func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, to string) error {
 	ctx := r.Context()
 	head, err := json.Marshal(forwarded{
@@ -81,8 +81,8 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, t
 	return nil
 }
 
-// AnswerHTTP makes serve answer the requests that other replicas forward. The other replica has authenticated the client, and
-// serve gets the principal in the context of the request.
+// AnswerHTTP has serve answer the requests that other replicas forward. The other replica has authenticated the client. Therefore
+// serve finds the principal in the context of the request.
 func (c *Cluster) AnswerHTTP(serve func(http.ResponseWriter, *http.Request)) {
 	c.Answer(kindHTTP, func(ctx context.Context, _ string, data []byte, write func([]byte) error) error {
 		head, body, _ := bytes.Cut(data, []byte{'\n'})
@@ -114,7 +114,7 @@ func (c *Cluster) AnswerHTTP(serve func(http.ResponseWriter, *http.Request)) {
 	})
 }
 
-// served calls serve. A panic ends only the request.
+// served calls serve. If serve panics, served logs the panic and returns an error, so that only this request fails.
 func (c *Cluster) served(serve func(http.ResponseWriter, *http.Request), w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
