@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Bounds limit what all servers of one principal send and have together, at each replica.
+// Bounds limit what all servers of one principal together may send and have. Each replica counts for itself.
 type Bounds struct {
-	Bytes   int // received in a minute; 0 means 256 MiB
+	Bytes   int // bytes that are received in a minute; 0 means 256 MiB
 	Changes int // notifications of changed lists in a minute; 0 means 600
 	Tools   int // tools of all servers; 0 means 200
 	Listed  int // bytes of the listed tools, resources and prompts; 0 means 4 MiB
@@ -25,7 +25,7 @@ func (b Bounds) withDefaults() Bounds {
 	return Bounds{cmp.Or(b.Bytes, 256<<20), cmp.Or(b.Changes, 600), cmp.Or(b.Tools, 200), cmp.Or(b.Listed, 4<<20)}
 }
 
-// conn is the connection of a server that has dialled in. It counts what the server sends.
+// conn is the connection of a server that has dialled in to this replica. It counts what the server sends.
 type conn struct {
 	*transport.Peer
 	meter *meter
@@ -45,8 +45,8 @@ func (c *conn) Read() ([]byte, error) {
 	return data, nil
 }
 
-// listChanges returns how many notifications of a changed list a message or a batch has. It reads messages as the session does,
-// because a server that floods mcpx could escape, pad or batch its notifications.
+// listChanges returns how many notifications of a changed list a message or a batch has. It parses messages just as the session
+// with the server does. Otherwise a server that floods mcpx could hide notifications, by escapes, spaces or batches.
 func listChanges(data []byte) (n int) {
 	messages, err := wire.Batch(data)
 	if err != nil {
@@ -63,12 +63,15 @@ func listChanges(data []byte) (n int) {
 // received counts bytes read from the network.
 func (c *conn) received(bytes int) { c.add(bytes, 0) }
 
-// add counts bytes and changed lists for the principal. If its servers together exceed the bounds, add closes this connection.
+// add counts bytes and notifications of changed lists for the principal. If the principal's servers together exceed the bounds, add
+// closes this connection.
 func (c *conn) add(bytes, changes int) {
 	if why := c.meter.add(bytes, changes, time.Now()); why != "" {
 		c.full.Do(func() {
 			c.log.Warn("a connection is over the bounds and is closed", "reason", why)
-			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }() // ends within a second; Close waits for the reader, our caller
+			// This goroutine ends within a second. It is needed because CloseWith waits for the reader of the connection, which may
+			// have called add.
+			go func() { _ = c.CloseWith(transport.ClosePolicy, why) }()
 		})
 	}
 }
@@ -84,7 +87,7 @@ type meter struct {
 
 func newMeter(b Bounds) *meter { return &meter{bounds: b.withDefaults()} }
 
-// add counts, and returns why the connection must be closed, or "".
+// add adds to the counts. It returns why the connection must be closed, or "" if it may stay open.
 func (m *meter) add(bytes, changes int, now time.Time) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +105,7 @@ func (m *meter) add(bytes, changes int, now time.Time) string {
 	return ""
 }
 
-// over reports whether the minute of the counts has ended.
+// over reports whether the minute in which the meter counts has ended, so that its counts no longer matter.
 func (m *meter) over() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package dial accepts servers that dial in over WebSocket, and gives their connections to the upstreams that use them.
+// Package dial accepts MCP servers that dial in: they connect to mcpx over WebSocket, and not mcpx to them. It gives their
+// connections to the upstreams, which use them.
 package dial
 
 import (
@@ -29,47 +30,49 @@ import (
 const (
 	// maxServers is how many servers a principal may have, including servers that have lost their connection.
 	maxServers = 10
-	// awayTime is how long a server without a connection keeps its name and its place in the texts of inspect, unless another
-	// server needs the room.
+	// awayTime is how long a server without a connection keeps its name and its place in the texts of inspect. It loses them
+	// earlier if another server of its principal needs the room.
 	awayTime = 10 * time.Minute
 )
 
 // Options are the settings of a [Hub].
 type Options struct {
-	// Current returns the section dial of the current config; if it returns nil, no server may dial in.
+	// Current returns the section dial of the current config. If it returns nil, no server may dial in.
 	Current func() *conf.Dial
 	// Barred reports whether a principal may not dial in at all, whatever the rules of dial say; nil means that no principal is
 	// barred.
 	Barred func(*caller.Principal) bool
 	// Taken reports whether the config has a server of this name.
 	Taken func(name string) bool
-	// Changed is called, without locks, after a server was added or removed, except by Recheck; see also Refresh.
+	// Changed is called after a server was added or removed, but not by Recheck. It is also called after Refresh. No lock is held
+	// during the call.
 	Changed func()
-	// MaxMessage bounds one message of a server, in bytes.
+	// MaxMessage is the maximum length, in bytes, of one message of a server.
 	MaxMessage int64
 	Logger     *slog.Logger
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
-	// Cluster connects to the other replicas; nil if there are no others. Relay lets another replica use a server of this
-	// replica, until ctx ends: the messages go over stream. served is the name under which clients see the server.
+	// Cluster connects this replica to the others; nil if there are no others. Relay lets another replica use a server that has
+	// dialled in here: it passes messages between stream and the server until ctx ends. served is the name under which clients see
+	// the server.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
-	// Ping is the time between pings to a server, and Pong is the time that the server has to answer each of them; 0 means the
+	// Ping is the time between two pings to a server, and Pong is the time in which the server must answer each ping. 0 means the
 	// default of [transport.PeerOptions].
 	Ping, Pong time.Duration
-	// Alive is how long the connection of a server without a name of its own has to answer before a new connection takes its
-	// name; 0 means 5 s.
+	// Alive is how long a server without a name of its own has to answer a ping before a new connection takes its name; 0 means
+	// aliveTimeout.
 	Alive time.Duration
 }
 
-// Hub keeps the servers that have dialled in. Safe for concurrent use.
+// Hub knows the servers that have dialled in. It may be used by several goroutines at the same time.
 type Hub struct {
 	options Options
 	mu      sync.Mutex
 	slots   map[string]*slot  // keys are the served names ([policy.Dialled.Server])
 	meters  map[string]*meter // by the ID of the principal; see dropMeters
 	ended   bool
-	naming  sync.Mutex // held while a server without a name gets one; locked before mu
+	naming  sync.Mutex // held while a server without a name gets a name; locked before mu
 	shared
 }
 
@@ -84,32 +87,32 @@ func New(o Options) *Hub {
 // Server is a server that has dialled in.
 type Server struct {
 	policy.Dialled
-	// Name is the name that the server brought or got when it dialled in. By is the principal that has dialled in; nil without
-	// authentication.
+	// Name is the name that the server brought, or that it got when it dialled in. By is the principal that has dialled in; nil
+	// without authentication.
 	Name string
 	By   *caller.Principal
-	// Place identifies the [slot] of a server whose name is one of the names for servers that bring none; it is empty for other
-	// servers. A later slot of the same name has another Place, since it may be for another server: what mcpx knows about the
-	// old Place does not apply to it.
+	// Place is set only if mcpx has chosen the name, because the server brought none. It identifies the [slot]. A later slot of the
+	// same name may be for a different server. It has another Place, by which the rest of mcpx sees that what it knows of the old
+	// server no longer applies.
 	Place string
-	// Serial is different for each slot. A later slot may have the same name; then the functions Arrived and Connect of the
-	// earlier one get no new connection any more.
+	// Serial is different for each slot. A later slot may have the same name: then Arrived and Connect of the earlier slot get no
+	// new connection any more.
 	Serial string
-	// Arrived waits until the server has a connection, and Connect returns the connection ([transport.Options]). Admit refuses
-	// lists that are too large ([upstream.Catalogue]).
+	// Arrived waits until the server has a connection, and Connect returns this connection (see [transport.Options]). Admit refuses
+	// lists that are too large (see [upstream.Catalogue]).
 	Arrived func(ctx context.Context) error
 	Connect func(ctx context.Context) (transport.Conn, error)
 	Admit   func(kind catalog.Kind, items, bytes int) error
 }
 
-// slot is what the hub knows about one server, whether the server has a connection now or not. The mutex of the hub guards the
-// fields after hub.
+// slot is what the hub knows about one server, whether or not the server has a connection now. The mutex of the hub guards the
+// fields below hub.
 type slot struct {
 	Server
 	hub *Hub
 
 	live    *conn         // the open connection; nil if there is none at this replica
-	waiting *conn         // the same as live until the upstream takes it; then nil
+	waiting *conn         // equal to live until the upstream takes the connection, then nil
 	arrived chan struct{} // closed while a connection waits for the upstream, or the upstream may open a tunnel
 	since   time.Time     // when the server lost its connection
 	forget  *time.Timer   // removes the slot; nil while the server has a connection, here or at another replica
@@ -141,8 +144,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// servedName returns the name under which clients see a server. If the audience is [conf.DialSelf], the name has a suffix that
-// depends on the owner, so that servers of two principals never have the same name.
+// servedName returns the name under which clients see a server. If only the owner may use the server ([conf.DialSelf]), the name
+// has a suffix that depends on the owner, so that servers of two principals never have the same name.
 func servedName(name, owner, audience string) string {
 	if audience != conf.DialSelf {
 		return name
@@ -151,11 +154,11 @@ func servedName(name, owner, audience string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ownName matches the names that servedName makes under [conf.DialSelf]. Other servers may not have such names. Otherwise a
-// principal could use the name of another principal's server before that server dials in.
+// ownName matches the names that servedName makes for [conf.DialSelf]. Servers with another audience may not have such names.
+// Otherwise a principal could take the name of another principal's server before that server dials in.
 var ownName = pattern.New(`-[0-9a-f]{8}$`)
 
-// rule returns the rule by which a principal may dial in under a name; nil if there is none.
+// rule returns the rule of the config that allows a principal to dial in under a name; nil if no rule does.
 func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.DialRule {
 	if h.options.Barred != nil && h.options.Barred(p) {
 		return nil
@@ -163,7 +166,8 @@ func (h *Hub) rule(dial *conf.Dial, p *caller.Principal, name string) *conf.Dial
 	return policy.MayDial(dial.Allow, p, name)
 }
 
-// place finds or makes the [slot] for a connection. isNew reports whether the slot is new. The error is a refusal.
+// place finds the [slot] for a server that dials in, or makes it. isNew reports whether the slot is new. The error is of type
+// *refusal.
 func (h *Hub) place(p *caller.Principal, name string) (s *slot, isNew bool, err error) {
 	dial := h.options.Current()
 	if dial == nil {
@@ -218,8 +222,8 @@ func dialledAs(rule *conf.DialRule, p *caller.Principal, name string) policy.Dia
 	return as
 }
 
-// replaced ends the connection of a slot, because the server has another connection now, in another slot or at another replica.
-// The caller holds the lock.
+// replaced ends a slot's connection to this replica, because the server has a newer connection: in another slot, or to another
+// replica. The caller holds the lock.
 func (h *Hub) replaced(s *slot) {
 	if older := s.live; older != nil {
 		h.loop.Go(func() { // ends within a second
@@ -240,8 +244,8 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 	return s
 }
 
-// room makes room for one more server of a principal. If there are too many, it removes the server that has been without a
-// connection for the longest time. If all have a connection, it returns an error. The caller holds the lock.
+// room makes room for one more server of a principal. If the principal has maxServers servers, room removes the one that has been
+// without a connection for the longest time. If all have a connection, it returns a *refusal. The caller holds the lock.
 func (h *Hub) room(owner string) error {
 	count, oldest := 0, (*slot)(nil)
 	for _, s := range h.slots {
@@ -262,7 +266,8 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove ends a slot, its tunnel and its record, but not its connection. The caller holds the lock.
+// remove removes a slot, ends its tunnel, and has its record in the cluster ended. It does not close the slot's connection. The
+// caller holds the lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {
@@ -283,14 +288,14 @@ func (h *Hub) dropMeters() {
 	maps.DeleteFunc(h.meters, func(owner string, m *meter) bool { return !here[owner] && m.over() })
 }
 
-// use makes c the connection of the slot, and returns the connection that it replaces; nil if there is none. ok is false if the
-// slot was removed or the hub is closed.
+// use makes c the connection of the slot, and returns the connection that c replaces; nil if there is none. ok is false if c cannot
+// be used, because the slot was removed or the hub is closed.
 func (s *slot) use(c *conn) (older *conn, ok bool) {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended || h.slots[s.Dialled.Server] != s {
-		h.free(s) // the record was claimed after the slot had been removed
+		h.free(s) // hold has claimed the record, but the slot was removed meanwhile
 		return nil, false
 	}
 	s.stay()
@@ -328,7 +333,7 @@ func (h *Hub) log(s *slot) *slog.Logger {
 	return h.options.Logger.With("server", s.Dialled.Server, "principal", s.By.String())
 }
 
-// gone notes that a connection has ended. It does nothing if another connection has replaced it.
+// gone notes that the connection c of the slot has ended. It does nothing if a newer connection has replaced c.
 func (s *slot) gone(c *conn) {
 	h := s.hub
 	h.mu.Lock()
@@ -343,7 +348,7 @@ func (s *slot) gone(c *conn) {
 	h.look()
 }
 
-// leave starts the timer that removes a slot without a connection. The caller holds the lock.
+// leave starts the timer that removes a slot without a connection after awayTime. The caller holds the lock.
 func (h *Hub) leave(s *slot) {
 	if h.ended || h.slots[s.Dialled.Server] != s || s.forget != nil {
 		return
@@ -363,7 +368,7 @@ func (h *Hub) leave(s *slot) {
 	})
 }
 
-// await waits until a connection of the server, or a tunnel to it, can be used, at most until ctx ends. It implements
+// await waits until the upstream can use the server, through a connection or a tunnel, at most until ctx ends. It implements
 // [transport.Options.Arrived].
 func (s *slot) await(ctx context.Context) error {
 	s.hub.mu.Lock()
@@ -395,9 +400,9 @@ func (s *slot) take(context.Context) (transport.Conn, error) {
 	return c, nil
 }
 
-// admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If the servers of its
-// principal list too much together, admit returns an error, and closes the connection if it is at this replica. There is such a
-// bound because a catalogue needs many times the memory of its texts, and is kept even while the server has no connection.
+// admit is called while the server lists its tools, resources or prompts ([upstream.Catalogue.Admit]). If all servers of its
+// principal together list too much, admit returns an error, and closes the connection if it is at this replica. The reason for this
+// bound: a catalogue needs many times the memory of its texts, and mcpx keeps it even while the server has no connection.
 func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	h, most := s.hub, s.hub.options.Bounds.withDefaults()
 	h.mu.Lock()
@@ -454,7 +459,7 @@ func (h *Hub) Recheck() {
 	closeAll(open, transport.ClosePolicy, "the config does not allow this name any more")
 }
 
-// closeAll closes connections at the same time, which takes at most a second.
+// closeAll closes all these connections at the same time. It takes at most a second.
 func closeAll(open []*conn, code int, reason string) {
 	var closing sync.WaitGroup
 	for _, c := range open {
@@ -482,7 +487,7 @@ func (h *Hub) Close() {
 	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
-// State says in words how a server is connected; "" if no server has dialled in under this served name.
+// State says in words how a server is connected. It returns "" if no server with this served name has dialled in.
 func (h *Hub) State(served string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -56,8 +56,8 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, p *caller.Principal,
 }
 
 // unused is called if a connection cannot be used after all, although the method place has returned a [slot] for it. If no other
-// connection uses the slot, unused removes a new slot, and lets an older slot expire. If the slot is new, the method place may
-// have removed another slot for it, so unused reports a change.
+// connection uses the slot, unused removes the slot if it is new, and else lets it expire. For a new slot, the method place may
+// have removed an older one, so unused then calls [Options.Changed].
 func (h *Hub) unused(s *slot, isNew bool) {
 	if isNew {
 		defer h.options.Changed()
@@ -73,9 +73,9 @@ func (h *Hub) unused(s *slot, isNew bool) {
 	}
 }
 
-// hold gives a connection to the slot, and returns when the connection has ended. It closes the connection when the credential
-// expires, and when ctx ends because the credential was revoked. If the name cannot be claimed, or the slot cannot be used any
-// more, it closes the connection at once.
+// hold gives the connection c to the slot, and returns when c has ended. It closes c when the credential of the principal expires,
+// or when ctx ends because the credential was revoked. It closes c at once if the name cannot be claimed in the cluster, or if the
+// slot was removed.
 func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 	if err := h.claim(ctx, s); err != nil {
 		h.unused(s, isNew)
@@ -111,9 +111,10 @@ func (h *Hub) hold(ctx context.Context, s *slot, c *conn, isNew bool) {
 		if errors.Is(context.Cause(ctx), caller.ErrRevoked) {
 			_ = c.CloseWith(transport.ClosePolicy, "the token is not valid any more")
 		}
-		<-c.Over() // at a shutdown, which ends ctx too, Close closes the connection once no call needs it
+		// A shutdown also ends ctx. Then Close closes the connection, but only when no call needs it any more.
+		<-c.Over()
 	}
 	s.gone(c)
-	_ = c.Close() // needed if the upstream has not taken it
+	_ = c.Close() // needed if the upstream has not taken the connection
 	log.Info("the server is away")
 }

@@ -19,39 +19,39 @@ import (
 	"mcpx/internal/transport"
 )
 
-// In a cluster, the replica to which a server dials in stores a record about the server. The other replicas make a slot for
-// each such record. Their upstreams reach the server through a stream to that replica, here called a tunnel.
+// In a cluster, the replica to which a server dials in stores a record about the server. Each other replica makes a slot from this
+// record. Its upstream reaches the server through a stream to the first replica. Here this stream is called a tunnel.
 
 const (
 	// recordPrefix begins the keys of the records about servers. The served name of the server follows.
 	recordPrefix = "dial."
-	// kindRelay is the kind of the streams to servers at other replicas. Such a stream begins with the served name.
+	// kindRelay is the kind of the streams to servers at other replicas. A replica opens such a stream with the served name.
 	kindRelay = "dial"
-	// recordTime is how long a record is valid while the server has a connection; it is renewed after recordRenewed. The record
-	// of a server without a connection is valid for awayTime.
+	// recordTime is how long a record is valid while the server has a connection. After recordRenewed, the record is renewed. The
+	// record of a server without a connection is valid for awayTime.
 	recordTime, recordRenewed = time.Hour, 20 * time.Minute
-	// lookEvery is how often a hub looks for ended replicas, and retries failed changes of records.
+	// lookEvery is how often a hub checks whether other replicas have ended, and retries changes of records that have failed.
 	lookEvery = time.Second
 )
 
-// holding is the record about a server.
+// holding is the record about a server in the cluster.
 type holding struct {
 	policy.Dialled
 	Name  string            `json:"name"`
 	Place string            `json:"place,omitempty"`
 	By    *caller.Principal `json:"by,omitempty"`
-	At    string            `json:"at"`   // ID of the replica with the connection; empty while there is no connection
-	Conn  string            `json:"conn"` // identifies the connection: each has another value
+	At    string            `json:"at"`   // ID of the replica that has the connection; empty while there is none
+	Conn  string            `json:"conn"` // identifies the connection: random for each
 }
 
-// elsewhere has what the record about the server of a slot says, if there is a cluster. The mutex of the hub guards it.
+// elsewhere is the part of a slot that is needed only in a cluster, about the server's record. The mutex of the hub guards it.
 type elsewhere struct {
-	at, conn string    // At and Conn of the record; at is empty unless the server has a connection to another replica
-	armed    bool      // the method arm has closed the channel arrived, so that the upstream opens a tunnel
+	at, conn string    // At and Conn of the record; if no other replica has the connection, at is empty
+	armed    bool      // arm has closed slot.arrived, so that the upstream calls take, which opens a tunnel
 	tunnel   *tunnel   // the newest tunnel, which may have ended; nil before the first
-	own      string    // holding.Conn of the connection that is or was here
+	own      string    // holding.Conn of the newest connection to this replica; empty before the first
 	told     time.Time // when this replica last changed or renewed the record, or found that it is no longer about own
-	toldAway bool      // the record says that the connection own has ended, or is no longer about own
+	toldAway bool      // the record says that connection own has ended, or is not about own any more
 }
 
 // shared has the fields of a [Hub] that are needed only in a cluster.
@@ -61,15 +61,15 @@ type shared struct {
 	loop sync.WaitGroup
 	wake chan struct{} // buffer of one
 
-	freed []*slot // removed slots whose records have yet to end; the mutex of the hub guards it
+	freed []*slot // removed slots whose records tell still has to end; guarded by the mutex of the hub
 
 	newsMu sync.Mutex
-	news   [][]byte // values of records, also of this replica's own, that were received and not yet applied
+	news   [][]byte // new values of records, including this replica's own, for takeNews
 	stale  bool     // Refresh was called
 }
 
-// Share adds the servers that have dialled in to other replicas, and starts the exchange of records with these replicas, if there
-// is a cluster. Close ends the exchange. From the call of Share on, [Options.Changed] may be called at any time.
+// If there is a cluster, Share adds the servers that have dialled in to other replicas, and starts a goroutine that exchanges
+// records with these replicas until Close. From the call of Share on, [Options.Changed] may be called at any time.
 func (h *Hub) Share() {
 	c := h.options.Cluster
 	if c == nil {
@@ -102,8 +102,8 @@ func (h *Hub) Share() {
 	})
 }
 
-// Refresh makes the hub call [Options.Changed] soon, if Share has started the exchange with other replicas. It does not wait
-// for the call.
+// Refresh has the goroutine of Share call [Options.Changed] soon. It does not wait for the call. Without a cluster it has no
+// effect.
 func (h *Hub) Refresh() {
 	h.newsMu.Lock()
 	h.stale = true
@@ -121,9 +121,9 @@ func (h *Hub) look() {
 
 var errHeld = errors.New("the name is held by another principal")
 
-// claim changes the record about the server of a slot, to say that the server is now at this replica. It fails if the record
-// cannot be changed now. It also fails if a server of another principal has the name, unless the replica of that server has
-// ended. Without a cluster, claim does nothing.
+// claim stores in the cluster that the server of a slot is now at this replica. It fails if the record cannot be changed now, or if
+// a server of another principal has the name. But if the replica of that server has ended, claim takes the name. Without a cluster,
+// claim does nothing.
 func (h *Hub) claim(ctx context.Context, s *slot) error {
 	c := h.options.Cluster
 	if c == nil {
@@ -149,11 +149,11 @@ func (s *slot) holding(at, conn string) holding {
 	return holding{s.Dialled, s.Name, s.Place, s.By, at, conn}
 }
 
-// errChanged means that the record is missing, or about a newer connection than expected.
+// errChanged means that the record of a server is missing, or is about a newer connection than the one to be noted.
 var errChanged = errors.New("another connection has the name")
 
-// free makes the method tell end the record about the server of a removed slot. Otherwise other principals could not use the
-// name until the record expires. The caller holds the lock.
+// free has the method tell end the record of a removed slot. Otherwise other principals could not use the name until the record
+// expires. The caller holds the lock.
 func (h *Hub) free(s *slot) {
 	if s.own != "" {
 		h.freed = append(h.freed, s)
@@ -161,8 +161,8 @@ func (h *Hub) free(s *slot) {
 	}
 }
 
-// tell writes to the records what has changed at this replica: it notes ended connections, ends the records of removed slots,
-// renews old records, and writes again those that have expired while NATS could not be reached.
+// tell writes to the records what has changed at this replica. It notes ended connections, ends the records of removed slots,
+// renews records after recordRenewed, and writes records again that have expired while NATS could not be reached.
 func (h *Hub) tell() {
 	type change struct {
 		s           *slot
@@ -199,7 +199,8 @@ func (h *Hub) tell() {
 			return old, time.Now().Add(recordTime), nil
 		})
 		h.mu.Lock()
-		switch { // in the first two cases, the goroutine of Share tries again; mostly NATS cannot be reached
+		// In the first two cases, the next tell tries again. Mostly NATS cannot be reached.
+		switch {
 		case err != nil && !errors.Is(err, errChanged) && one.freed:
 			h.freed = append(h.freed, one.s)
 		case err != nil && !errors.Is(err, errChanged):
@@ -210,13 +211,14 @@ func (h *Hub) tell() {
 	}
 }
 
-// recorded reports whether there is a valid record about the server of a slot.
+// recorded reports whether the cluster has a valid record about the server of a slot.
 func (h *Hub) recorded(s *slot) bool {
 	_, err := h.options.Cluster.Records().Get(recordPrefix + s.Dialled.Server)
 	return err == nil
 }
 
-// takeNews applies the records that were received from other replicas, and calls [Options.Changed] if that is needed.
+// takeNews applies the values of records that other replicas have stored. It calls [Options.Changed] if the list of servers has
+// changed, or if Refresh was called.
 func (h *Hub) takeNews() {
 	h.newsMu.Lock()
 	news, fresh := h.news, h.stale
@@ -227,8 +229,7 @@ func (h *Hub) takeNews() {
 		if json.Unmarshal(value, &one) != nil || one.Dialled.Server == "" || one.At == h.options.Cluster.Self() {
 			continue
 		}
-		// A value that was overtaken must not replace what this replica has claimed since, so only the present value is
-		// applied.
+		// Only the present value of the record is applied. An older value must not undo what this replica has claimed since.
 		if now, err := h.options.Cluster.Records().Get(recordPrefix + one.Dialled.Server); err == nil && bytes.Equal(now, value) {
 			fresh = h.apply(&one) || fresh
 		}
@@ -238,8 +239,8 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply updates a slot from a record. The record says that the server has no connection, or has one to another replica. changed
-// reports whether the list of servers has changed.
+// apply updates a slot, or makes it, from a record that says that the server has no connection, or has one to another replica.
+// changed says whether the list of servers has changed.
 func (h *Hub) apply(one *holding) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,9 +274,9 @@ func (h *Hub) apply(one *holding) (changed bool) {
 	return changed
 }
 
-// lookAfter notes that servers have lost their connection because their replica has ended, or because it has not renewed the
-// record. If such a replica was only silent, and is heard of again, lookAfter takes its servers back. It lets upstreams open
-// ended tunnels again.
+// lookAfter checks the servers at other replicas. A server has lost its connection if its replica has ended or has not renewed the
+// record. If the replica was only silent and is heard of again, lookAfter takes the server back. If a tunnel has ended, lookAfter
+// lets the upstream open a new one.
 func (h *Hub) lookAfter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -300,7 +301,7 @@ func (h *Hub) lookAfter() {
 	}
 }
 
-// arm makes the upstream call the method take, which opens a tunnel. The caller holds the lock.
+// arm wakes the upstream, so that it calls the method take, which opens a tunnel. The caller holds the lock.
 func (s *slot) arm() {
 	if s.waiting == nil && !s.armed {
 		s.armed = true
@@ -308,7 +309,7 @@ func (s *slot) arm() {
 	}
 }
 
-// disarm makes the upstream wait until a connection comes or arm is called. The caller holds the lock.
+// disarm has the upstream wait until a connection comes or arm is called. The caller holds the lock.
 func (s *slot) disarm() {
 	s.armed = false
 	select {
@@ -358,7 +359,8 @@ func (t *tunnel) Close() error {
 	return nil
 }
 
-// relayed lets another replica use a server of this replica, until ctx ends: the messages go over stream.
+// relayed lets another replica use a server that has dialled in here. It passes messages between stream and the server until ctx
+// ends.
 func (h *Hub) relayed(ctx context.Context, served string, stream io.ReadWriteCloser) error {
 	h.mu.Lock()
 	s := h.slots[served]

@@ -1,4 +1,4 @@
-// Package formpage shows web pages that ask a person one question, or say what came of it.
+// Package formpage shows web pages that ask a person one question, or say how something ended.
 package formpage
 
 import (
@@ -40,7 +40,8 @@ var policy = func() string {
 // Page is a page whose text depends on data. Its template is parsed at the first use: few processes of mcpx show pages.
 type Page struct{ text func() *template.Template }
 
-// New makes a page. body is a template for what is in its body, unless the page shows a fault. Its main button has the class go.
+// New makes a page. body is an HTML template for the body of the page. If Fault is called, the page shows the fault instead of
+// body. The main button in body has the class go.
 func New(body string) Page {
 	return Page{sync.OnceValue(func() *template.Template {
 		return template.Must(template.New("").Parse(`<!doctype html>
@@ -53,7 +54,7 @@ func New(body string) Page {
 	})}
 }
 
-// Show answers a request with the page.
+// Show answers a request with the page. data is what the template is executed with.
 func (p Page) Show(w http.ResponseWriter, status int, data map[string]any) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -63,7 +64,7 @@ func (p Page) Show(w http.ResponseWriter, status int, data map[string]any) {
 	_ = p.text().Execute(w, data)
 }
 
-// Fault tells the person what did not work.
+// Fault answers a request with a page that says what did not work.
 func (p Page) Fault(w http.ResponseWriter, status int, text string) {
 	p.Show(w, status, map[string]any{"Fault": sanitize.Line(text, 500)})
 }
