@@ -1,12 +1,12 @@
-// Package connect serves the pages on which a person connects an account at a server to their principal, so that mcpx calls the
-// server with that account for this principal alone (oauth.per).
+// Package connect serves the pages on which a person connects an account at a server to their principal. mcpx then calls the server
+// with that account, for this principal alone (oauth.per).
 //
-// A link names a principal and a server, and gives no access by itself. The pages first make the person prove to be that
-// principal, then ask for consent, and only then send the browser to the login page of the server. When the browser comes back,
-// the pages check that it is the same browser, and that it still belongs to the principal. So nobody gains anything by sending
-// only a link to another person: that person's account is not connected to the sender's principal, and the sender's account is
-// not connected to that person's principal. But whoever sends a [Code] with the link may trick a person whose browser has not
-// signed in: the typed code makes the browser belong to the sender's principal.
+// A link names a principal and a server, and gives no access by itself. The pages first make the person prove to be that principal,
+// then ask for consent, and only then send the browser to the login page of the server. When the browser comes back, the pages
+// check that it is the same browser, and that it still belongs to the principal. So nobody gains anything by sending only a link to
+// another person: that person's account is not connected to the sender's principal, and the sender's account is not connected to
+// that person's principal. But whoever sends a [Code] with the link may trick a person whose browser has not signed in: the typed
+// code makes the browser belong to the sender's principal.
 package connect
 
 import (
@@ -32,7 +32,7 @@ import (
 // Paths of the pages, relative to the folder of the endpoint.
 const (
 	pagePath     = "/connect"
-	CallbackPath = "/connect/callback" // where authorization servers send browsers back to after a login to a server
+	CallbackPath = "/connect/callback" // where authorization servers send browsers after a login to a server
 	codePath     = "/connect/code"
 )
 
@@ -41,7 +41,8 @@ const (
 	viewerTime = 15 * time.Minute // how long the cookie that proves the principal of a browser is valid
 	codeTime   = 10 * time.Minute // how long a code is valid
 	maxForm    = 16 << 10
-	// maxRecords is the maximum number of logins that one process keeps in memory, and of codes.
+	// maxRecords is the maximum number of logins, and also of codes, that one process keeps in memory. maxRecordBytes is the
+	// maximum size of either.
 	maxRecords, maxRecordBytes = 1000, 8 << 20
 )
 
@@ -51,14 +52,15 @@ type Principal struct {
 	Name string `json:"n"`
 }
 
-// Accounts logs principals in to servers. Safe for concurrent use.
+// Accounts logs principals in to servers. It may be used by several goroutines at the same time.
 type Accounts interface {
-	// Title returns the address of a server. ok is false if principals do not log in to this server with accounts of their own.
+	// Title returns the address of a server. ok is false if principals do not log in to this server with accounts of their own, or
+	// if there is no such server.
 	Title(server string) (address string, ok bool)
 	// Connected reports whether a principal has a usable login at a server.
 	Connected(ctx context.Context, server, principal string) bool
-	// Begin prepares a login, after which the browser comes back to the URL redirect. pending is what Finish needs; it contains
-	// secrets. address returns the URL of the login page with the given OAuth parameter state.
+	// Begin prepares a login. After it, the browser comes back to the URL redirect. The caller keeps pending, which contains
+	// secrets, and passes it to Finish. address returns the URL of the login page for a value of the OAuth parameter state.
 	Begin(ctx context.Context, server string, of Principal, redirect string) (pending json.RawMessage,
 		address func(state string) string, err error)
 	// Finish stores the login that Begin has prepared. answer is the query of the URL with which the browser came back.
@@ -70,7 +72,7 @@ type Accounts interface {
 	Sees(p *caller.Principal, server string) bool
 }
 
-// Pending is a login to a server from whose login page the browser has not come back yet. Its ID in the store is the OAuth
+// Pending is a login to a server, as long as the browser has not come back from the login page. Its ID in the store is the OAuth
 // parameter state. A store outside this process must encrypt it.
 type Pending struct {
 	Server  string          `json:"server"`
@@ -79,8 +81,8 @@ type Pending struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Code is a one-time code that a program with a principal's token gets. By typing it, the user of a browser proves to be that
-// principal, unless another principal has signed in with the browser. A store outside this process must encrypt it.
+// Code is a one-time code that a program with a principal's token gets. Whoever types it into the page proves to be that principal,
+// unless another principal has signed in with the browser. A store outside this process must encrypt it.
 type Code struct {
 	Of Principal `json:"of"`
 }
@@ -91,7 +93,7 @@ func NewCodes() state.Sessions[Code]      { return state.NewStored[Code]("connec
 
 func newRecords() state.Records { return state.NewRecords(maxRecords, maxRecordBytes) }
 
-// Options are the settings. All are required unless they say otherwise.
+// Options are the settings of [Pages]. All are required, except those that may be nil.
 type Options struct {
 	// Base is the public URL of the endpoint without the endpoint's own path.
 	Base     string
@@ -104,9 +106,8 @@ type Options struct {
 	Caller func(r *http.Request) (*caller.Principal, error)
 	// Viewer returns the principal that has signed in to another page of mcpx with this browser; nil if there is none.
 	Viewer func(r *http.Request) *caller.Principal
-	// SignIn sends the browser to the login page of mcpx's other pages. After the login, the browser is sent to the path in the
-	// parameter back, which is below Base. From then on, Viewer returns the principal. SignIn is nil if the other pages have no
-	// login page.
+	// SignIn sends the browser to the login page of mcpx's other pages; nil if they have no login page. After the login, the
+	// browser is sent to the path back, which is below Base. From then on, Viewer returns the principal.
 	SignIn func(w http.ResponseWriter, r *http.Request, back string)
 	Log    *slog.Logger
 }
@@ -135,22 +136,22 @@ func New(o Options) (*Pages, error) {
 // Serves reports whether a request for this path is for these pages.
 func Serves(path string) bool { return path == pagePath || path == CallbackPath || path == codePath }
 
-// link is the content of a link: the server, the principal, and until when the link can be opened. mcpx signs it, so nobody
-// else can make a link.
+// link is the content of a link: the server, the principal, and the time until which the link can be opened, in Unix seconds. mcpx
+// signs it, so nobody else can make a link.
 type link struct {
 	Server string    `json:"s"`
 	Of     Principal `json:"of"`
 	Until  int64     `json:"u"`
 }
 
-// Link returns the address at which a principal connects an account at a server. It can be opened for linkTime.
+// Link returns the address of the page on which the principal of connects an account at a server. It can be opened for linkTime.
 func (p *Pages) Link(server string, of *caller.Principal) string {
 	return p.Base + pagePath + "?to=" + tagged(p.links, link{server, principalOf(of), time.Now().Add(linkTime).Unix()})
 }
 
 func principalOf(p *caller.Principal) Principal { return Principal{p.ID, p.Name} }
 
-// tagged encodes a value with a tag (an HMAC), so that only mcpx can make it.
+// tagged encodes a value as text with a tag (an HMAC), which proves that mcpx has made it.
 func tagged(tags *caller.Tags, v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -160,7 +161,7 @@ func tagged(tags *caller.Tags, v any) string {
 	return text + "." + tags.Of(nil, text)
 }
 
-// untag decodes what tagged has returned. It returns false if the tag is wrong.
+// untag decodes a text that tagged has returned into target. It returns false if mcpx has not made the text.
 func untag(tags *caller.Tags, text string, target any) bool {
 	text, tag, _ := strings.Cut(text, ".")
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -172,7 +173,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // not no-referrer: browsers would send the form with the Origin "null"
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers would send the form with the Origin "null"
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	switch {
 	case r.URL.Path == codePath && r.Method == http.MethodPost:
@@ -186,7 +187,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page serves the page that a link opens, and handles the forms on it.
+// page serves the page that a link opens, and handles the forms on the page.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	to := r.URL.Query()["to"]
 	var l link
@@ -236,11 +237,13 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look shows the page that a link opens. A browser that belongs to the link's principal is asked for consent. Any other browser
-// is asked to prove that it belongs to this principal. If somebody has signed in with the browser, it belongs to them from then
-// on.
+// look shows the page that a link opens. If the browser belongs to the link's principal, the page asks for consent. Otherwise it
+// asks the person to prove to be this principal. If somebody has signed in to another page of mcpx with the browser, the browser
+// belongs to them.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
-	if r.URL.Query().Has("back") { // the browser came from another site, so it sent no login cookie (SameSite=Strict)
+	// The browser came from another site, so it has not sent the cookie of the sign-in, which is SameSite=Strict. The page loads
+	// itself once more.
+	if r.URL.Query().Has("back") {
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
 		p.done(w, "One moment", "You have signed in.")
 		return
@@ -261,9 +264,9 @@ func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address st
 	pages.Show(w, http.StatusOK, data)
 }
 
-// somebodyElse returns the principal that has signed in with this browser, if the link is for another principal. Otherwise, or
-// if nobody has signed in, it returns nil. If somebody else has signed in, typing a code proves nothing: somebody may have sent
-// this person the link and the code, so that the person's account is connected to the sender's principal.
+// somebodyElse returns the principal that has signed in with this browser, if the link is for a different principal. Otherwise, or
+// if nobody has signed in, it returns nil. If it returns a principal, a typed code proves nothing: the person may have got the link
+// and the code from somebody who wants the person's account to be connected to their own principal.
 func (p *Pages) somebodyElse(r *http.Request, l *link) *caller.Principal {
 	if who := p.Viewer(r); who != nil && who.ID != l.Of.ID {
 		return who
@@ -282,13 +285,14 @@ func hostOf(address string) string {
 // address returns the URL of the page that a link opens. The parameter to is the signed text of the link.
 func (p *Pages) address(to string) string { return p.Base + pagePath + "?to=" + url.QueryEscape(to) }
 
-// back redirects the browser to the page of a link with which a principal connects an account. to is the signed text of that link.
+// back redirects the browser to the page of a link, where a principal connects an account. to is the signed text of the link.
 func (p *Pages) back(w http.ResponseWriter, to string) {
 	w.Header().Set("Location", p.address(to))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// viewer is the content of the cookie of a browser that has proved to belong to a principal.
+// viewer is the content of the cookie of a browser that belongs to a principal: the person has proved to be this principal. Browser
+// is random, and Until is in Unix seconds.
 type viewer struct {
 	Of      Principal `json:"of"`
 	Browser string    `json:"b"`
@@ -306,8 +310,8 @@ func (p *Pages) cookieName() string {
 
 func (p *Pages) secure() bool { return strings.HasPrefix(p.Base, "https://") }
 
-// proved sets the cookie that says to which principal this browser belongs, for viewerTime. The cookie is SameSite=Lax, because
-// the redirect from the login page of a server comes from another site.
+// proved sets the cookie that says to which principal this browser belongs, for viewerTime. The cookie is SameSite=Lax and not
+// Strict, because browsers must also send it when the login page of a server, which is another site, redirects them to mcpx.
 func (p *Pages) proved(w http.ResponseWriter, of Principal) *viewer {
 	v := viewer{of, rand.Text(), time.Now().Add(viewerTime).Unix()}
 	http.SetCookie(w, &http.Cookie{
@@ -317,7 +321,7 @@ func (p *Pages) proved(w http.ResponseWriter, of Principal) *viewer {
 	return &v
 }
 
-// viewerOf returns the content of the cookie that the method proved has set; nil if the browser has no valid cookie.
+// viewerOf returns the content of the browser's cookie that the method proved has set; nil if the browser has no valid cookie.
 func (p *Pages) viewerOf(r *http.Request) *viewer {
 	var v viewer
 	all := r.CookiesNamed(p.cookieName())
@@ -327,7 +331,7 @@ func (p *Pages) viewerOf(r *http.Request) *viewer {
 	return &v
 }
 
-// begin sends the browser to the login page of the server.
+// begin prepares a login to the server, and sends the browser to the login page of the server.
 func (p *Pages) begin(w http.ResponseWriter, r *http.Request, l *link, v *viewer) {
 	data, address, err := p.Accounts.Begin(r.Context(), l.Server, l.Of, p.Base+CallbackPath)
 	if err != nil {
@@ -383,8 +387,8 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	p.done(w, one.Server+" is connected", "mcpx uses your account there when "+one.Of.Name+" calls, for nobody else. Go back to your agent, and let it call again.")
 }
 
-// giveCode is the endpoint where a program with a principal's token gets the link to a server. It also gets a [Code], unless
-// the principal can sign in with the browser instead.
+// giveCode is the endpoint from which a program with a principal's token gets the link to connect an account at a server. The
+// program also gets a [Code], unless the principal can sign in with the browser instead.
 func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	who, err := p.Caller(r)
 	if err != nil || who == nil {
@@ -402,8 +406,8 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := map[string]any{"url": p.Link(body.Server, who), "principal": who.Name}
-	// A user who came through auth.front can prove who they are by signing in there, and so gets no code, which could be sent
-	// to somebody else.
+	// A user who logged in through auth.front can prove who they are by signing in there. They get no code, because a code could be
+	// sent to somebody else.
 	if who.IssuerToken == nil || p.SignIn == nil {
 		code, err := p.Codes.Open(r.Context(), &Code{principalOf(who)}, time.Now().Add(codeTime))
 		if err != nil {
@@ -415,7 +419,8 @@ func (p *Pages) giveCode(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, answer)
 }
 
-// typed handles a code that was typed into the page.
+// typed handles a code that was typed into the page. If the code is for the link's principal, the browser belongs to this principal
+// from then on.
 func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string) {
 	if who := p.somebodyElse(r, l); who != nil {
 		pages.Fault(w, http.StatusForbidden, "This browser is signed in as "+who.Name+", and the link is for somebody else. If somebody has sent you the code, "+
@@ -425,7 +430,7 @@ func (p *Pages) typed(w http.ResponseWriter, r *http.Request, l *link, to string
 	code := strings.TrimSpace(r.PostForm.Get("code"))
 	one, err := p.Codes.Get(r.Context(), code)
 	if err == nil && one.Of.ID != l.Of.ID {
-		err = state.ErrUnknown // leave the code valid: it belongs to another principal
+		err = state.ErrUnknown // the code stays valid for its own principal
 	}
 	fresh := false
 	if err == nil {
