@@ -1,5 +1,5 @@
-// Package limits bounds how much callers may use: calls, bytes of results and sessions, for each principal, for each server
-// and in all; the rate of requests, for each principal and address; and the bodies that each principal sends.
+// Package limits bounds how much callers may use. It limits calls, bytes of results and sessions, for each principal, for each
+// server and in all; the rate of requests, for each principal and for each address; and the bodies that each principal sends.
 package limits
 
 import (
@@ -19,26 +19,26 @@ import (
 	"mcpx/internal/request"
 )
 
-// Limits count what callers use. Safe for concurrent use.
+// Limits count what callers use. They may be used by several goroutines at the same time.
 //
-// Calls, bytes of results and requests are counted in counters, which several processes can share. Everything else is
-// counted per process: calls in progress, sessions, bodies being read, the pace of requests and bodies, and error
+// Calls, bytes of results and requests are counted in counters, which several processes can share. Everything else is counted per
+// process: calls in progress, sessions, bodies being read, large answers being written, the pace of requests and bodies, and error
 // answers.
 type Limits struct {
 	options    func() *conf.Limits // returns the current options
 	counters   state.Counters
 	mu         sync.Mutex
-	draws      [6]state.Draw // buffer for the draws of one call
+	draws      [6]state.Draw // a buffer that is reused for each list of draws
 	all        usage
 	servers    *lru.Map[string, usage]
 	principals *lru.Map[string, usage]
 	proved     *lru.Map[uint64, struct{}] // keys are digests of credentials that were valid once
-	seed       maphash.Seed               // seed of these digests
+	seed       maphash.Seed               // seed of the digests in proved
 	refused    *lru.Map[refusedKey, state.Bucket]
 }
 
-// maxKept is the size of each map of Limits and of its counters (see [lru.Map]), since callers can make up keys. What a dropped
-// entry has counted is forgotten.
+// maxKept is the size of each map of Limits and of its counters (see [lru.Map]). The maps need a bound because callers can make up
+// keys. If an entry is dropped, its counts are lost.
 const maxKept = 10_000
 
 // NewCounters makes counters that only this process uses.
@@ -49,8 +49,8 @@ func New(options conf.Limits) *Limits {
 	return Following(func() *conf.Limits { return &options }, NewCounters())
 }
 
-// Following makes limits whose options may change: current is called at each use. After a change, calls in progress
-// are still counted.
+// Following makes limits whose options may change: each use calls current for them. After a change, calls in progress are still
+// counted.
 func Following(current func() *conf.Limits, counters state.Counters) *Limits {
 	return &Limits{
 		options: current, counters: counters, seed: maphash.MakeSeed(),
@@ -64,22 +64,22 @@ func Following(current func() *conf.Limits, counters state.Counters) *Limits {
 // usage is what one principal, one server, or all together use in this process.
 type usage struct {
 	kind         *kind
-	whose        string     // ID of the principal or name of the server; empty for all, and without a principal
-	quota        conf.Quota // the quota that the method under has set last
+	whose        string     // ID of the principal or name of the server; empty for all and for anonymous callers
+	quota        conf.Quota // set by the method under
 	pace, bodies state.Bucket
 	gate         semaphore.Semaphore
 	open         int   // number of calls between Begin and End
 	sessions     int   // open sessions in this process
 	reading      int64 // total bytes of the bodies being read
 	writing      int64 // total bytes of the large answers being written
-	// read is closed when writing falls below its bound. It is nil unless a call waits for that.
+	// read is closed when writing falls below its bound (AnswerBytes). It is nil if no call waits for that.
 	read chan struct{}
 }
 
 // kind has the names of the counters for principals, for servers or for all.
 type kind struct {
 	calls, bytes, requests string
-	of                     string // end of error texts that says whose limit it is, after a space; empty for a principal
+	of                     string // the end of error texts: whose limit it is, with a space before; empty for a principal
 }
 
 var (
@@ -92,8 +92,8 @@ const addressRequests = "requests of an address"
 
 func (u *usage) busy() bool { return u.open > 0 || u.sessions > 0 || u.reading > 0 || u.writing > 0 }
 
-// under sets the kind, the name and the quota of a usage. If the quota has changed, the buckets pace and bodies are full again,
-// and gate gets the new limits.
+// under sets the kind, the name and the quota of a usage, and returns the usage. If the quota has changed, the buckets pace and
+// bodies are full again, and gate gets the new limits.
 func (u *usage) under(q conf.Quota, kind *kind, whose string) *usage {
 	if u.kind == nil || u.quota != q {
 		u.kind, u.whose, u.quota = kind, whose, q
@@ -103,8 +103,8 @@ func (u *usage) under(q conf.Quota, kind *kind, whose string) *usage {
 	return u
 }
 
-// draw appends to draws what a new call takes from the counters. The size of the call's result is not known yet, so draw only
-// checks that the bytes are not used up.
+// draw appends to draws what a new call takes from the counters. The size of the call's result is not known yet. So the draw for
+// the bytes takes none, and only checks that there are some left.
 func (u *usage) draw(draws []state.Draw) []state.Draw {
 	if u.quota.CallsPerMinute > 0 {
 		draws = append(draws, state.Draw{What: u.kind.calls, Whose: u.whose, Flow: u.callFlow(), Tokens: 1})
@@ -121,7 +121,7 @@ func (u *usage) bytes(n int) state.Draw {
 	return state.Draw{What: u.kind.bytes, Whose: u.whose, Flow: state.Flow{Rate: most / 60, Burst: most}, Tokens: float64(n)}
 }
 
-// limit describes the limit that refused a draw. It returns an empty description if the draw is from another usage.
+// limit describes the limit that has refused the draw d. It returns an empty string if d belongs to a different usage.
 func (u *usage) limit(d *state.Draw) string {
 	switch d.What {
 	case u.kind.calls:
@@ -140,7 +140,7 @@ func boundsCalls(q *conf.Quota) bool {
 	return q.CallsPerMinute > 0 || q.ResultBytesPerMinute > 0 || q.ConcurrentCalls > 0
 }
 
-// of returns the usage of a principal. The caller holds the lock.
+// of returns the usage of a principal in this process. The caller holds the lock.
 func (l *Limits) of(p *caller.Principal) *usage {
 	return l.principals.Get(p.Key()).under(*l.quotaOf(p), ofPrincipal, p.Key())
 }
@@ -152,17 +152,17 @@ func (l *Limits) quotaOf(p *caller.Principal) *conf.Quota {
 	return &l.options().Principal
 }
 
-// Call is a call between Begin and End. The zero value has no limits.
+// Call is a call between Begin and End. The zero value is a call without limits.
 type Call struct {
 	limits                 *Limits
 	all, server, principal *usage
-	inside                 bool // whether the call holds a concurrency slot of the principal
+	inside                 bool // whether the call has one of the principal's concurrency slots
 }
 
-// Limit is the middleware that applies the limits. A notification needs no concurrency slot: it ends at once, and if it waited,
-// everything that its client sends later would wait too. A request to the built-in server with [request.ChargeWait] needs none
-// either. Requests to the built-in server are not limited per server: otherwise one principal could use up that limit for all
-// others.
+// Limit is the middleware that applies the limits to calls. A notification needs no concurrency slot: it ends at once, and if it
+// had to wait, everything that its client sends later would wait too. A request to the built-in server with [request.ChargeWait]
+// needs no slot either. For requests to the built-in server there is no limit per server, because one principal could use it up for
+// all others.
 func (l *Limits) Limit(next request.Handler) request.Handler {
 	return func(ctx context.Context, r *request.Request) (result json.RawMessage, err error) {
 		var use Call
@@ -189,9 +189,9 @@ func (l *Limits) Limit(next request.Handler) request.Handler {
 }
 
 // Begin admits a call of a principal to a server. It may wait for one of the principal's concurrency slots. An empty server means
-// the built-in server, which has no limit per server. part marks a request that belongs to an admitted call, such as a request
-// about its task; only its result is counted. If the error is nil, the caller must call End. Otherwise the error is a
-// *request.LimitError or the error of ctx.
+// the built-in server, which has no limit per server. part marks a request that belongs to a call that was already admitted, such
+// as a request about its task; only the bytes of its result are counted. If the error is nil, the caller must call End. Otherwise
+// the error is a *request.LimitError or the error of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	c, err := l.begin(p, server, part)
 	switch {
@@ -211,7 +211,7 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 	return Call{}, &request.LimitError{Limit: fmt.Sprintf("%d calls at once", c.principal.quota.ConcurrentCalls)}
 }
 
-// begin is Begin without waiting for a slot. The error is nil or a *request.LimitError.
+// begin does what Begin does, except that it takes no concurrency slot. The error is nil or a *request.LimitError.
 func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +235,8 @@ func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, err
 	return c, nil
 }
 
-// charge takes what the call needs from the counters, or returns an error that names the limit that the call has reached. The
-// caller holds the lock.
+// charge takes from the counters what the call needs. If there is too little, the error names the limit that the call has reached.
+// The caller holds the lock.
 func (l *Limits) charge(c *Call) error {
 	draws := l.draws[:0]
 	for _, one := range c.usages() {
@@ -285,8 +285,8 @@ func (c *Call) End(bytes int) {
 // them, or after session_timeout.
 const sessionsEnd = time.Minute
 
-// OpenSession counts a session of a principal. The limit is per process, since a session uses memory, streams and
-// subscriptions in this process. If the result is nil, the caller must call CloseSession with the same principal.
+// OpenSession counts a session of a principal. The limit is per process, because a session uses memory, streams and subscriptions
+// of this process. If the result is nil, the caller must call CloseSession with the same principal.
 func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -302,7 +302,7 @@ func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	return nil
 }
 
-// CloseSession ends what OpenSession has counted.
+// CloseSession says that a session which OpenSession has counted has ended.
 func (l *Limits) CloseSession(p *caller.Principal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -310,8 +310,8 @@ func (l *Limits) CloseSession(p *caller.Principal) {
 	l.all.sessions--
 }
 
-// ServerSession checks whether mcpx may open another session with a server for one client. open is how many such
-// sessions there are. The error is nil or a *[request.LimitError].
+// ServerSession checks whether mcpx may open one more session with a server that is for a single client. open is the number of such
+// sessions that the server has. The error is nil or a *[request.LimitError].
 func (l *Limits) ServerSession(open int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,9 +321,9 @@ func (l *Limits) ServerSession(open int) error {
 	return nil
 }
 
-// ReadBody counts bytes of a body before they are read. ok is false if the bodies that the principal is sending are together too
-// large. wait is how long to wait before reading. After the body was processed, the caller calls BodyRead with the total of these
-// bytes.
+// ReadBody counts bytes of a body before they are read. ok is false if all the bodies that the principal is sending now are
+// together too large. Otherwise, wait is how long the caller should wait before it reads the bytes. After the body was processed,
+// the caller calls BodyRead with the sum of the bytes that were counted for it.
 func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -337,7 +337,7 @@ func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, o
 	return who.bodies.Wait(now, pace), true
 }
 
-// BodyRead subtracts what ReadBody has counted for a body.
+// BodyRead subtracts the bytes that ReadBody has counted for a body.
 func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	if bytes == 0 {
 		return
@@ -347,9 +347,9 @@ func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	l.of(p).reading -= int64(bytes)
 }
 
-// answersRead waits while the principal's answers that are being written reach AnswerBytes: the answer to one more call would be kept
-// in memory too. It returns the error of ctx if that ends first. Without a principal it does not wait, because the unread answers may
-// be those of another client.
+// answersRead waits until the large answers that are being written to the principal have fewer than AnswerBytes bytes. The reason:
+// the answer to one more call would also be kept in memory. It returns the error of ctx if ctx ends first. Without a principal it
+// does not wait, because the unread answers may be those of a different client.
 func (l *Limits) answersRead(ctx context.Context, p *caller.Principal) error {
 	for p != nil {
 		l.mu.Lock()
@@ -374,13 +374,13 @@ func (l *Limits) answersRead(ctx context.Context, p *caller.Principal) error {
 
 func (u *usage) unread() bool { return u.quota.AnswerBytes > 0 && u.writing >= u.quota.AnswerBytes }
 
-// mostAnswers times AnswerBytes is how many bytes the answers of a principal that are being written may have together. Only calls that
-// are made at the same time can have more than AnswerBytes, since later ones wait in answersRead. Without a principal no call waits, and
-// AnswerBytes is the bound.
+// mostAnswers times AnswerBytes is the bound for all the answers together that are being written to a principal. They can have more
+// than AnswerBytes only if their calls were made at the same time, because later calls wait in answersRead. Without a principal no
+// call waits, and the bound is AnswerBytes.
 const mostAnswers = 4
 
-// WriteAnswer counts the bytes of a large answer before they are written. ok is false if this answer and the answers that are
-// being written to the principal are together too large. A single answer is never too large. If ok is true, the caller calls
+// WriteAnswer counts the bytes of a large answer before they are written. ok is false if this answer is too large together with the
+// answers that are already being written to the principal. An answer alone is never too large. If ok is true, the caller must call
 // AnswerWritten after writing.
 func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 	l.mu.Lock()
@@ -397,7 +397,7 @@ func (l *Limits) WriteAnswer(p *caller.Principal, bytes int) (ok bool) {
 	return true
 }
 
-// AnswerWritten subtracts what WriteAnswer has counted. Calls that wait for that go on.
+// AnswerWritten subtracts the bytes that WriteAnswer has counted. If answersRead was waiting for them, it goes on.
 func (l *Limits) AnswerWritten(p *caller.Principal, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Lines bounds the rate of log lines that anyone can cause, such as lines about refused requests, so that a flood
-// does not fill the disk. Safe for concurrent use. The zero value is ready.
+// Lines bounds the rate of log lines that anyone can cause, such as lines about refused requests, so that a flood of them does not
+// fill the disk. The zero value is ready. A Lines may be used by several goroutines at the same time.
 type Lines struct {
 	mu     sync.Mutex
-	second int64  // the second (Unix time) that count is for
+	second int64  // the second in which count began, in Unix time
 	count  int    // lines in that second
-	left   uint64 // lines dropped since the last logged line
+	left   uint64 // lines that were dropped since a line was last logged
 }
 
 // maxLines is how many lines may be logged per second.
 const maxLines = 50
 
-// Take reports whether a line may be logged now. dropped is how many lines were dropped since the last logged line; the new line
-// should mention this number.
+// Take reports whether a line may be logged now (ok). dropped is how many lines were dropped since a line was last logged; the new
+// line should mention this number.
 func (l *Lines) Take() (dropped uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *Lines) Take() (dropped uint64, ok bool) {
 	return dropped, true
 }
 
-// Left returns how many lines were dropped since the last logged line.
+// Left returns how many lines were dropped since a line was last logged.
 func (l *Lines) Left() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
