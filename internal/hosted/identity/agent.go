@@ -16,20 +16,20 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Agents say which tokens are accepted from agents. An agent in this sense dials in as in the older system that mcpx replaces
-// (dial.compat in the config); its token is in the query of its URL.
+// Agents say which tokens of agents are accepted. An agent, in this package, is a client that connects as in the older system that
+// mcpx replaces (dial.compat in the config). Its token is in the query of its URL.
 type Agents struct {
-	// Keys verify the tokens: any of them may fit. The first one makes new tokens.
+	// Keys verify the tokens: a token is valid if one of the keys fits. The first key makes new tokens.
 	Keys []string
-	// Encrypted accepts also the tokens of the older system, which never expire and can be altered.
+	// Encrypted also accepts the tokens of the older system, which never expire and can be altered.
 	Encrypted bool
 }
 
-// AgentKind begins the ID of a principal that an agent's token has proved.
+// AgentKind is the first word of the ID of a principal that an agent's token has proved.
 const AgentKind = "agent"
 
-// agentID matches the IDs that an agent may have. So the name of an agent, which is "agent:" and the ID, differs from the names
-// of all other principals: they have an @, or do not begin with "agent:".
+// agentID matches the IDs that an agent may have. The name of an agent is "agent:" and its ID. So it differs from the names of all
+// other principals: they have an @, or do not begin with "agent:".
 var agentID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // agentClaim names the agent. It is a claim in a signed token, and a member of the JSON object in an encrypted one.
@@ -38,7 +38,7 @@ const agentClaim = "agentId"
 var agentParser = jwt.NewParser(
 	jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithStrictDecoding())
 
-// NewAgentToken makes a token of an agent that is valid until a time: a JWT, signed with HMAC-SHA-256.
+// NewAgentToken makes a token for an agent that is valid until the given time: a JWT, signed with HMAC-SHA-256.
 func NewAgentToken(key, agent string, until time.Time) (string, error) {
 	if !agentID.MatchString(agent) {
 		return "", errAgentID
@@ -48,7 +48,8 @@ func NewAgentToken(key, agent string, until time.Time) (string, error) {
 
 var errAgentID = errors.New("an agent is named by 1 to 64 letters (a-z), digits, '.', '_' and '-'")
 
-// Agent verifies an agent's token. The error is ErrNone or wraps ErrInvalid; it never contains a part of the token.
+// Agent verifies an agent's token. The error is ErrNone if there is no token, and else wraps ErrInvalid. It never contains a part
+// of the token.
 func (v *Verifier) Agent(token string) (*Proof, error) {
 	s := v.state()
 	switch {
@@ -69,10 +70,10 @@ func (v *Verifier) Agent(token string) (*Proof, error) {
 	return &Proof{&caller.Principal{ID: AgentKind + " " + agent, Name: conf.Agents + agent}, s.agents.valid, until}, nil
 }
 
-// maxAgentToken is the length of the longest token of an agent, in bytes.
+// maxAgentToken is the maximum length of a token of an agent, in bytes.
 const maxAgentToken = 4 << 10
 
-// open returns the agent of a token, and the time (until) at which the token expires; the zero time means that it never expires.
+// open verifies a token. It returns the agent, and the time (until) at which the token expires; the zero time means never.
 func (a *Agents) open(token string) (agent string, until time.Time, err error) {
 	signed := strings.Count(token, ".") == 2
 	if !signed && !a.Encrypted {
@@ -131,14 +132,15 @@ func openEncrypted(token, key string) (agent string, err error) {
 			return "", errEncrypted
 		}
 	}
-	var said map[string]string // exactly this type: any other JSON may be spliced from the blocks of several tokens
+	var said map[string]string // any other JSON may be put together from blocks of several tokens
 	if json.Unmarshal(text, &said) != nil || len(said) != 1 {
 		return "", errEncrypted
 	}
 	return said[agentClaim], nil
 }
 
-// encryptionKey makes an AES key from a text as the older system does: a text that is no key is padded with zeros or cut to 32 bytes.
+// encryptionKey makes an AES key from a text as the older system does. If the text does not have the length of a key, it is padded
+// with zeros or cut to 32 bytes.
 func encryptionKey(text string) []byte {
 	switch len(text) {
 	case 16, 24, 32:
@@ -149,8 +151,8 @@ func encryptionKey(text string) []byte {
 	return key
 }
 
-// newAgents returns the credential that all agents' tokens share, or nil if none are accepted. Unless Options.Agents has changed,
-// it is the credential of the previous state, so that connections stay valid.
+// newAgents returns the one credential that stands for the tokens of all agents, or nil if no such tokens are accepted. If
+// Options.Agents has not changed, it is the credential of the previous state, so that connections stay valid.
 func newAgents(o *Options, previous *State) *credential {
 	switch {
 	case o.Agents == nil:

@@ -21,27 +21,28 @@ import (
 )
 
 const (
-	// discoverTimeout is how long the search for the URL of an issuer's keys may take. fetchTimeout is how long each download
-	// of the keys may take.
+	// discoverTimeout is how long mcpx may take to find the URL of an issuer's keys. fetchTimeout is how long each download of the
+	// keys may take.
 	discoverTimeout = 10 * time.Second
 	fetchTimeout    = 5 * time.Second
 	// tryAgain is the time between two attempts to discover the keys of an issuer.
 	tryAgain = 10 * time.Second
-	// lookEvery is the time between two downloads that are made because a token has an unknown key ID, so that forged
-	// tokens do not burden the issuer. The first unknownKeys downloads are made without this pause, since the issuer
-	// may replace several keys at once.
+	// lookEvery is the time between two downloads that are made because a token has an unknown key ID. With this pause, forged
+	// tokens do not burden the issuer. The first unknownKeys downloads are made without the pause, because the issuer may replace
+	// several keys at once.
 	lookEvery   = 2 * time.Second
 	unknownKeys = 3
-	// refreshEvery is the time between two regular downloads of the keys. As long as the downloads work, mcpx accepts no key
-	// longer than that after the issuer has removed it, and no token longer than keepVerified after that.
+	// refreshEvery is the time between two regular downloads of the keys. So when the issuer has removed a key, mcpx accepts the
+	// key for at most refreshEvery, and tokens of that key for at most keepVerified longer. This holds as long as the downloads
+	// work.
 	refreshEvery = 15 * time.Minute
 )
 
-// issuer verifies the tokens of an Issuer. It fetches the keys when the first token arrives. All downloads stop when
+// issuer verifies the tokens of an Issuer of the config. It fetches the keys when the first token arrives. All downloads stop when
 // ctx ends.
 type issuer struct {
 	conf.Issuer
-	audiences []string // in canonical form; nil: the URL of the endpoint or of the request
+	audiences []string // in canonical form; nil means the URL of the endpoint or of the request
 	web       *http.Client
 	log       *slog.Logger
 	ctx       context.Context
@@ -62,8 +63,8 @@ func newIssuer(of conf.Issuer, log *slog.Logger) *issuer {
 	return i
 }
 
-// key returns the public key named in the header of a token. If the key is unknown, the method key waits for a download of the
-// keys, at most until ctx ends.
+// key returns the public key that the header of a token names. If the key is unknown, key waits for a download of the keys, at most
+// until ctx ends.
 func (i *issuer) key(ctx context.Context, t *jwt.Token) (any, error) {
 	keys, err := i.reach()
 	if err != nil {
@@ -72,8 +73,9 @@ func (i *issuer) key(ctx context.Context, t *jwt.Token) (any, error) {
 	return keys.KeyfuncCtx(ctx)(t)
 }
 
-// reach discovers the keys of the issuer when they are first needed, so that mcpx can start while the issuer is down.
-// Concurrent requests share one attempt; it continues even if one of the requests is cancelled.
+// reach returns the keys of the issuer. It discovers them when they are first needed, so that mcpx can start while the issuer is
+// down. Requests that arrive at the same time share one attempt, which goes on even if one of them is cancelled. After an error,
+// the next attempt is made tryAgain later.
 func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -109,8 +111,8 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
-// keysURL reads the URL of the keys from the issuer's metadata. It tries RFC 8414, then OpenID Connect Discovery with
-// the well-known part before the path of the issuer, then with it after the path.
+// keysURL reads the URL of the keys from the issuer's metadata. It tries three addresses: that of RFC 8414, that of OpenID Connect
+// Discovery with the well-known part before the path of the issuer, and the same with this part after the path.
 func (i *issuer) keysURL(ctx context.Context) (string, error) {
 	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 const (
 	// leeway is how far the clock of an issuer may be off.
 	leeway = 30 * time.Second
-	// keepVerified is how long a verified token is cached. maxVerified is how many tokens the cache ([lru.Map]) holds at most.
+	// keepVerified is how long a verified token is cached. maxVerified is the size of the cache ([lru.Map]).
 	keepVerified = time.Minute
 	maxVerified  = 2048
 )
 
-// algorithms are the accepted signature algorithms. All are asymmetric. With "none", anyone could make tokens; with
-// HMAC, anyone who knows the public key could.
+// algorithms are the accepted signature algorithms. All are asymmetric. If "none" were accepted, anyone could make tokens. If HMAC
+// were, anyone who knows the public key could.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 var parser = jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 
-// claims are the claims of a JWT (RFC 9068). Their names are compared exactly. encoding/json would ignore case, and a
-// claim "Sub", which a user may be able to choose, would replace "sub".
+// claims are the claims of a JWT (RFC 9068). The case of their names matters. encoding/json would ignore it, and a claim "Sub",
+// which a user may be able to choose, would replace "sub".
 type claims struct {
 	jwt.RegisteredClaims
 	all     json.RawMessage
@@ -65,7 +65,7 @@ func (c *claims) list(name string) (all []string) {
 	return nil
 }
 
-// value returns the decoded JSON value of a claim.
+// value returns the decoded JSON value of a claim. there is false if the token has no such claim.
 func (c *claims) value(name string) (value any, there bool) {
 	raw, there := c.members[name]
 	_ = json.Unmarshal(raw, &value)
@@ -83,7 +83,7 @@ func (c *claims) scopes() (all []string) {
 	return all
 }
 
-// verified is a JWT whose signature and times are valid. Whether its audience is right depends on the request.
+// verified is a JWT whose signature and times are valid. Its audience still has to be checked for each request.
 type verified struct {
 	principal *caller.Principal
 	issuer    *issuer
@@ -92,8 +92,8 @@ type verified struct {
 	until     time.Time // when the cache entry ends
 }
 
-// verify checks everything about a JWT except audience, scopes, and whether another subject uses the same name. It keeps the
-// result for a while, under the digest of the token.
+// verify checks a JWT, but not its audience and scopes, and not whether another subject uses the same name. It caches the result
+// for keepVerified, by the digest of the token. The error wraps ErrUnavailable or ErrInvalid.
 func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()
@@ -137,8 +137,8 @@ func (s *State) verify(ctx context.Context, token string, digest [sha256.Size]by
 	return v, nil
 }
 
-// checkHeader refuses JWTs that are not access tokens, such as logout tokens, and JWTs with critical parameters
-// (crit), since mcpx supports none.
+// checkHeader returns an error for a JWT that is not an access token, such as a logout token, and for a JWT with critical
+// parameters (crit), because mcpx supports none.
 func checkHeader(header map[string]any) error {
 	typ, _ := header["typ"].(string)
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
@@ -164,5 +164,5 @@ func (i *issuer) principal(c *claims) (*caller.Principal, error) {
 	return p, nil
 }
 
-// invalid wraps ErrInvalid, adding a reason for the log.
+// invalid returns an error that wraps ErrInvalid and the reason, which is for the log.
 func invalid(why error) error { return fmt.Errorf("%w: %w", ErrInvalid, why) }

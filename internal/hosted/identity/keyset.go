@@ -22,7 +22,7 @@ type keySet struct {
 
 	mu      sync.Mutex // held during a download
 	at      string     // the URL of the keys
-	skipped string     // which keys the last download skipped, and why; it is logged when it changes
+	skipped string     // which keys the last download skipped, and why; logged whenever this changes
 }
 
 // refresh downloads the keys regularly, until the context of the issuer ends.
@@ -39,8 +39,8 @@ func (k *keySet) refresh() {
 	}
 }
 
-// again downloads the keys again, from another URL if the issuer has moved them. If that fails, it logs the error, and the earlier keys
-// stay in use.
+// again downloads the keys once more, from another URL if the issuer has moved them. If that fails, again logs the error, and the
+// old keys stay in use.
 func (k *keySet) again() {
 	err := k.download()
 	if err != nil && k.moved() {
@@ -51,7 +51,8 @@ func (k *keySet) again() {
 	}
 }
 
-// moved reads the metadata of the issuer, and reports whether it has another URL for the keys now.
+// moved reads the metadata of the issuer. It returns true if the URL of the keys has changed there; the next download then uses the
+// new URL.
 func (k *keySet) moved() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,8 +67,9 @@ func (k *keySet) moved() bool {
 	return true
 }
 
-// download replaces the keys by those that the issuer has now. It skips keys that it cannot read, such as those of a kind that mcpx does
-// not know. It returns an error, and keeps the keys, if there is no key that it can read, because that is a mistake of the issuer.
+// download replaces the keys by those that the issuer has now. It skips keys that it cannot read, such as those of a kind that mcpx
+// does not know. If there is no key that it can read, the issuer has made a mistake: download then returns an error, and the old
+// keys stay.
 func (k *keySet) download() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

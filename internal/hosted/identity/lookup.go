@@ -8,15 +8,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// lookedUp is the key set of an issuer. It looks for unknown keys with downloads at a bounded rate. All tokens with
-// an unknown key wait for the same next download, which begins soon. So tokens with forged key IDs can delay the
-// search for a really new key, but not prevent it.
+// lookedUp is the key set of an issuer. If a key is unknown, it downloads the keys again, at a bounded rate. All tokens with an
+// unknown key wait for the same download, the next one that begins. So tokens with forged key IDs can delay the search for a really
+// new key, but they cannot prevent it.
 type lookedUp struct {
 	*keySet
 	rate *rate.Limiter
 
 	mu   sync.Mutex
-	next *look // a download that has not begun; nil if no token needs a download
+	next *look // the download that begins next; nil if no token waits for one
 }
 
 // look is a download of the keys. done is closed when it has ended.
@@ -36,8 +36,8 @@ func (l *lookedUp) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) 
 	}
 }
 
-// look returns the next download to begin. It does not return a download that has begun, because the issuer may have answered
-// that download before it added the key.
+// look returns the download that begins next. A download that has already begun does not count, because the issuer may have sent
+// its answer before it added the key.
 func (l *lookedUp) look() *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// maxValue is the maximum length, in bytes, of the value of a claim that names a user. Longer values are refused, not cut: if they
-	// were cut, two users could get the same name.
+	// maxValue is the maximum length, in bytes, of the value of a claim that names a user. Longer values are refused. If they were
+	// cut, two users could get the same name.
 	maxValue = 200
 	// maxShown is the maximum length, in characters, of a display name. Longer ones are cut.
 	maxShown = 80
 )
 
-// emailClaim is the claim with the address of a user. The issuer says in another claim whether it is verified.
+// emailClaim is the claim with the e-mail address of a user. Another claim says whether the issuer has verified the address.
 const emailClaim = "email"
 
 // Naming says from which claims the users of an issuer get their names.
 type Naming struct {
-	// Principal is the name of the claim with the name of a user; empty means that the subject is the name. Display is the name of
-	// the claim with the display name of a user; empty means that users have no display names.
+	// Principal is the claim that has the name of a user; empty means that the subject is the name. Display is the claim that has
+	// the display name of a user; empty means that users have no display names.
 	Principal, Display string
-	// Unverified accepts an email address if the issuer does not say whether it is verified.
+	// Unverified also accepts an e-mail address if the issuer does not say whether it is verified.
 	Unverified bool
 }
 
 // Value returns the value of the claim Naming.Principal, or "" if users are named by their subject. It fails if the claim is
-// missing, cannot be a name, or could be forged by the user, such as an address that the issuer has not verified. Addresses are
-// returned in lower case, since people write them in upper and lower case. Addresses must be ASCII, since some other letters
+// missing, if its value cannot be a name, or if users could forge the value, such as an e-mail address that the issuer has not
+// verified. Addresses must be ASCII and are returned in lower case: people write them in both cases, and some letters outside ASCII
 // become ASCII letters in lower case. The values of other claims stay as they are.
 func (n Naming) Value(claim func(name string) (value any, there bool)) (string, error) {
 	if n.Principal == "" || n.Principal == "sub" {
@@ -59,7 +59,7 @@ func (n Naming) Value(claim func(name string) (value any, there bool)) (string, 
 	return strings.ToLower(value), nil
 }
 
-// Verified returns the value of the claim email_verified of the issuer. found is false if there is no such claim.
+// Verified returns the value of the claim email_verified. found is false if the token has no such claim.
 func Verified(claim func(name string) (value any, there bool)) (verified, found bool) {
 	value, found := claim("email_verified")
 	return value == true || value == "true", found
@@ -75,12 +75,13 @@ func (n Naming) Shown(claim func(name string) (value any, there bool)) string {
 	return sanitize.Line(value, maxShown)
 }
 
-// OfIssuer returns the principal for a subject (the claim sub) of an issuer, without claims. Its name contains the
-// issuer, so it differs from the names of static tokens and of other issuers' subjects.
+// OfIssuer returns the principal for a subject (the claim sub) of an issuer, without claims. Its name contains the issuer. So it
+// differs from the names of static tokens and of subjects of other issuers.
 func OfIssuer(url, subject string) *caller.Principal { return Named(url, subject, "") }
 
-// Named returns the principal of a user. Its name is value, which is a result of [Naming.Value], or the subject if value is "". The ID
-// always comes from the subject: if another user later gets the same address, that user does not get what belongs to this one.
+// Named returns the principal of a user. Its name is made from value, which is a result of [Naming.Value], or from the subject if
+// value is "". The ID always comes from the subject. So if the issuer later gives the same address to another user, that user gets
+// nothing that belongs to the first one.
 func Named(url, subject, value string) *caller.Principal {
 	_, short, _ := strings.Cut(url, "://")
 	if value == "" {
@@ -90,15 +91,15 @@ func Named(url, subject, value string) *caller.Principal {
 }
 
 const (
-	// NameHeld is how long a name stays reserved for the subject that used it last. If an issuer gives an address to another user, that
-	// user can use it after this time.
+	// NameHeld is how long a name stays reserved for the subject that used it last. If an issuer gives an address to another user,
+	// the new user can log in with it after this time.
 	NameHeld = 24 * time.Hour
-	// maxNames is how many names are remembered at most ([lru.Map]).
+	// maxNames is the size of the map of names ([lru.Map]).
 	maxNames = 50_000
 )
 
-// names remembers which principal uses each name, so that no two subjects of an issuer have one name at the same time. Safe for
-// concurrent use.
+// names remembers which principal uses each name, so that no two subjects of an issuer have the same name at the same time. It may
+// be used by several goroutines at the same time.
 type names struct {
 	mu   sync.Mutex
 	held *lru.Map[string, holder]

@@ -21,9 +21,9 @@ func (o *Options) Folder() string {
 	return strings.TrimSuffix(o.Resource.Path, o.endpoint())
 }
 
-// base returns the URL of the endpoint: the configured public URL, or else the URL in the request. The latter happens
-// on loopback only, where clients treat localhost and 127.0.0.1 as different. If there is a public URL, the Host
-// header is ignored, since with it a client could choose which tokens are accepted.
+// base returns the URL of the endpoint: the configured public URL or, if there is none, the URL in the request. Only on loopback is
+// there no public URL, because clients treat localhost and 127.0.0.1 as different hosts there. If there is a public URL, the Host
+// header is ignored. Otherwise a client could choose by this header which tokens are accepted.
 func (o *Options) base(r *http.Request) *url.URL {
 	if o.Resource != nil {
 		return o.Resource
@@ -58,8 +58,8 @@ func (s *State) accepts(v *verified, r *http.Request) bool {
 	return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(wanted, audience) })
 }
 
-// wanted returns the audiences that a token of an issuer may have for a request: the audiences configured for the issuer or, if
-// none is configured, the URL of the endpoint and the URL of the request.
+// wanted returns the audiences that a token of an issuer may have for a request. These are the audiences that the config has for
+// the issuer. If it has none, they are the URL of the endpoint and the URL of the request.
 func (s *State) wanted(v *verified, r *http.Request) []string {
 	if own := v.issuer.audiences; own != nil {
 		return own
@@ -75,8 +75,8 @@ func (s *State) wanted(v *verified, r *http.Request) []string {
 	return []string{base, at}
 }
 
-// canonical normalizes an identifier that is a URL: scheme and host in lower case, without default port, fragment and
-// trailing slash. Other identifiers are returned unchanged.
+// canonical normalizes an identifier that is a URL. Scheme and host get lower case; the default port, the fragment and the trailing
+// slash are removed. Other identifiers are returned unchanged.
 func canonical(identifier string) string {
 	u, err := url.Parse(identifier)
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {

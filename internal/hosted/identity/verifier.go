@@ -27,13 +27,13 @@ import (
 type Options struct {
 	// Path is the path of the endpoint; empty means /mcp.
 	Path string
-	// Resource is the public URL of the endpoint. nil means the URL in the request; this is only for loopback.
+	// Resource is the public URL of the endpoint. Only on loopback may it be nil, which means the URL in the request.
 	Resource *url.URL
 	Tokens   []conf.Token
 	Issuers  []conf.Issuer
-	// Scopes are the scopes that every token of Issuers must have.
+	// Scopes are the scopes that tokens of Issuers must have, each of them.
 	Scopes []string
-	// Certificates says that a verified client certificate is accepted as a credential.
+	// Certificates is true if a verified client certificate is accepted as a credential.
 	Certificates bool
 	// AuthorizationServers are the issuers that mcpx recommends to clients without a token.
 	AuthorizationServers []string
@@ -45,8 +45,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// These errors say why a request has no principal. Their texts are for logs; a client only learns that its token is
-// not valid.
+// These errors say why a request has no principal. Their texts are for logs. A client only learns that its token is not valid.
 var (
 	// ErrNone is returned if the request has no credential.
 	ErrNone = caller.ErrNoToken
@@ -65,8 +64,8 @@ func (e *ScopeError) Error() string {
 	return "the token lacks the scopes " + strings.Join(e.Missing, " ") + " (auth.scopes)"
 }
 
-// AudienceError is returned for a genuine token that is meant for another audience. Its text may be shown only to the sender of the
-// token, since it says what is in the token.
+// AudienceError is returned for a genuine token that is meant for another audience. Its text says what is in the token, so it may
+// be shown only to the sender of the token.
 type AudienceError struct{ Has, Wanted []string }
 
 func (e *AudienceError) Error() string {
@@ -77,10 +76,10 @@ func (e *AudienceError) Error() string {
 	return fmt.Sprintf("the token has %s, and must have %s", has, strings.Join(e.Wanted, " or "))
 }
 
-// Is makes errors.Is true for ErrInvalid too.
+// Is makes errors.Is(err, ErrInvalid) true.
 func (e *AudienceError) Is(target error) bool { return target == ErrInvalid }
 
-// Verifier finds the principal of a request. The zero value needs no credentials.
+// Verifier finds the principal of a request. The zero value needs no credentials and finds none.
 type Verifier struct {
 	current func() *State
 }
@@ -96,7 +95,7 @@ func (v *Verifier) state() *State {
 	return v.current()
 }
 
-// State has the credentials that one version of the options accepts. Its owner ends it with [State.Revoke].
+// State has the credentials that one version of [Options] accepts. Its owner ends it with [State.Revoke].
 type State struct {
 	options      *Options
 	base         string // canonical public URL; empty if there is none
@@ -110,11 +109,11 @@ type State struct {
 	verified *lru.Map[[sha256.Size]byte, verified] // by the SHA-256 of the token
 }
 
-// credential is a static token, or the permission to use certificates or agents' tokens. When the options change, the credential
-// is kept as long as the new options have it too.
+// credential is a static token, or the permission to use certificates or agents' tokens. If the options change, and the new options
+// have the same credential, it is kept.
 type credential struct {
 	token     conf.Token
-	principal *caller.Principal // nil for certificates and agents, since each of these has another principal
+	principal *caller.Principal // nil for certificates and agents, because each of these has its own principal
 	valid     context.Context   // cancelled when the credential is revoked
 	revoke    context.CancelFunc
 }
@@ -133,8 +132,8 @@ func (v *Verifier) Options() *Options {
 	return nil
 }
 
-// NewState makes the state for options. It returns nil if o is nil. Unchanged credentials and issuers are taken from the state
-// previous, which may be nil and is not modified.
+// NewState makes the state for options; nil, if o is nil. It takes credentials and issuers that have not changed from previous.
+// previous may be nil and is not modified.
 func NewState(o *Options, previous *State) *State {
 	if o == nil {
 		return nil
@@ -185,7 +184,7 @@ func OfToken(t conf.Token) *caller.Principal {
 	return &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}
 }
 
-// Revoke ends the credentials and issuers of s that are not in next. This also ends the requests whose principal they have proved
+// Revoke ends those credentials and issuers of s that are not in next. It also ends the requests whose principals these have proved
 // ([Proof.Context]). Both states may be nil.
 func (s *State) Revoke(next *State) {
 	if s == nil {
@@ -212,7 +211,7 @@ func (s *State) Revoke(next *State) {
 	}
 }
 
-// Proof is the principal of a request, and how long the credential is valid.
+// Proof is what a credential has proved: the principal of a request, and how long the credential is valid.
 type Proof struct {
 	Principal *caller.Principal
 	// Revoked is cancelled when the credential is revoked.
@@ -221,9 +220,9 @@ type Proof struct {
 	Until time.Time
 }
 
-// Context returns a context for a request with this proof. It is cancelled with the cause [caller.ErrRevoked] when the
-// credential is revoked, so that open streams end. It is not cancelled when the credential expires; streams check
-// [caller.Until]. The caller calls end after the request.
+// Context returns a context for a request with this proof. When the credential is revoked, the context is cancelled with the cause
+// [caller.ErrRevoked], so that open streams end. When the credential expires, the context is not cancelled; streams check
+// [caller.Until]. The caller must call end after the request.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(caller.Revocable(of, p.Principal, p.Until, p.Revoked))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(caller.ErrRevoked) })
@@ -233,8 +232,8 @@ func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	}
 }
 
-// Knows reports whether a request can still have this principal under the current options. Other packages call it
-// after a reload, to discard the state of principals that cannot come back.
+// Knows reports whether a request can still have this principal under the current options. After a reload, other packages call
+// Knows to discard what they have of principals that cannot come back.
 func (v *Verifier) Knows(p *caller.Principal) bool {
 	s := v.state()
 	if p == nil || s == nil {
@@ -305,9 +304,9 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	return &Proof{one.principal, one.issuer.ctx, one.expires}, nil
 }
 
-// Forwarded returns the proof for a request of the principal who that another replica has forwarded. That replica has verified the
-// credential, which is valid until the given time; this one finds out when it is revoked. Forwarded returns nil if it finds no such
-// credential here. It does not verify a JWT again, because it would have to wait for the keys of the issuer if it has none yet.
+// Forwarded returns the proof for a request that another replica has forwarded, with the principal who. The other replica has
+// verified the credential, which is valid until the time until; this replica finds out when it is revoked. Forwarded returns nil if
+// it finds no such credential here. It does not verify a JWT again, because it might have to wait for the keys of the issuer.
 func (v *Verifier) Forwarded(r *http.Request, who *caller.Principal, until time.Time) *Proof {
 	s := v.state()
 	if s == nil || who == nil {
@@ -327,8 +326,8 @@ func (v *Verifier) Forwarded(r *http.Request, who *caller.Principal, until time.
 	return proof
 }
 
-// missing returns the required scopes that a principal lacks. If the principal has a scope that ends in *, it has all
-// scopes with that prefix.
+// missing returns the scopes of Options.Scopes that a principal lacks. If the principal has a scope that ends in *, it has all
+// scopes that begin with the part before the *.
 func (s *State) missing(p *caller.Principal) (missing []string) {
 	for _, wanted := range s.options.Scopes {
 		if !slices.ContainsFunc(p.Scopes, func(has string) bool {
