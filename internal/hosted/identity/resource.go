@@ -21,9 +21,9 @@ func (o *Options) Folder() string {
 	return strings.TrimSuffix(o.Resource.Path, o.endpoint())
 }
 
-// base returns the URL of the endpoint: the configured public URL or, if there is none, the URL in the request. Only on loopback is
-// there no public URL, because clients treat localhost and 127.0.0.1 as different hosts there. If there is a public URL, the Host
-// header is ignored. Otherwise a client could choose by this header which tokens are accepted.
+// base returns the URL of the endpoint: the configured public URL, if there is one. The Host header is then ignored, because with
+// it a client could choose which tokens are accepted. Only on loopback may there be no public URL. Then base returns the URL in the
+// request, because clients treat localhost and 127.0.0.1 as different hosts.
 func (o *Options) base(r *http.Request) *url.URL {
 	if o.Resource != nil {
 		return o.Resource

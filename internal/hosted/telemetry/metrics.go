@@ -14,10 +14,10 @@ import (
 	"mcpx/internal/request"
 )
 
-// Metrics counts calls, requests and sessions of clients, and tokens. Names follow the OpenTelemetry conventions for MCP
-// (gen-ai, status "Development") in the form for Prometheus. Other names begin with mcpx_, except the names of metrics about
-// Go and the process. No label contains text from a client: a server or tool that is not in the catalogue gets the
-// label [other]. Safe for concurrent use.
+// Metrics counts calls, requests and sessions of clients, and tokens. The names of its metrics follow the OpenTelemetry conventions
+// for MCP (gen-ai, status "Development") in the form for Prometheus. Where these have no name, it begins with mcpx_; metrics about
+// Go and the process have their usual names. No label contains text from a client: a server or tool that is not in the catalogue
+// gets the label [other]. A Metrics may be used by several goroutines at the same time.
 type Metrics struct {
 	set     *metrics.Set // all metrics that only grow
 	state   func() State
@@ -29,7 +29,7 @@ type Metrics struct {
 	savings map[savingKey]saving
 }
 
-// State is the current state of mcpx.
+// State is what the metrics say about the current state of mcpx.
 type State struct {
 	Servers []Server
 	// Sessions are the HTTP sessions of legacy clients.
@@ -44,20 +44,21 @@ type Server struct {
 }
 
 const (
-	// other is the label in place of servers and tools that are not in the catalogue, and of methods that mcpx does not know. A
-	// call that mcpx did not try to send to its server gets this label for its tool. Once there are maxSeries series, a call that
-	// would need a new series gets this label for its server and its tool, and a request gets it for its error code.
+	// other is the label in place of servers and tools that are not in the catalogue, and of methods that mcpx does not know. If
+	// mcpx did not try to send a call to its server, the tool of the call gets this label. The label is also used when there are
+	// maxSeries series already: for the server and the tool of a call that would need a new series, and for the error code of a
+	// request that would.
 	other = "_other"
-	// maxSeries is how many series of calls there are at most, and how many series of requests, not counting series with the
-	// label other. The bound is needed because a server may change its tools all the time and use ever new error codes.
+	// maxSeries is the maximum number of series of calls, and also of series of requests. Series with the label other do not count.
+	// The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
-	// maxSavings is how many series of saved tokens there are at most, up to three for each server. Further servers share the series
+	// maxSavings is the maximum number of series of saved tokens, of which a server has up to three. Further servers share the series
 	// with the label other. The bound is needed because servers that dial in choose their names.
 	maxSavings = 1500
 )
 
-// buckets are the buckets that the conventions define, and finer ones below 10 ms, because mcpx itself usually takes
-// less than that.
+// buckets are the buckets of all histograms: those of the conventions, and finer ones below 10 ms, because mcpx itself usually
+// takes less than that.
 var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 
 // NewMetrics makes metrics. It calls state whenever the metrics are read.
@@ -140,7 +141,7 @@ func (m *Metrics) seconds(metric string, labels ...string) *metrics.PrometheusHi
 
 type seriesKey struct {
 	server, tool, outcome string
-	asked                 bool // whether mcpx tried to send a request to the upstream
+	asked                 bool // true if mcpx tried to send a request to the upstream
 }
 
 // series are the metrics of all calls of one tool with one outcome.
@@ -151,8 +152,8 @@ type series struct {
 	tokensReceived, tokensSent, bytesReceived, bytes *metrics.Counter
 }
 
-// Event is an observer of [request.Event]. It counts requests of clients, calls of tools, the tokens that mcpx saved, and
-// refusals.
+// Event is an observer: mcpx calls it at the end of each [request.Event]. It counts requests of clients, calls of tools, the tokens
+// that mcpx saved, and refusals.
 func (m *Metrics) Event(r *request.Event) {
 	switch {
 	case r.Refused != nil:
@@ -279,8 +280,8 @@ type answerKey struct {
 	failed bool
 }
 
-// answered counts a request of a client. method is empty if it is unknown. code is the code of the JSON-RPC error, or 0 for a
-// result. failed is true for a result that says that the call failed (isError).
+// answered counts a request of a client. method is empty if mcpx does not know the method. code is the code of the JSON-RPC error,
+// or 0 for a result. failed is true for a result that says that the call failed (isError).
 func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
 	m.answerOf(answerKey{method, code, failed}).Update(took.Seconds())
 }

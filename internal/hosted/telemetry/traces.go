@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// Traces sends a span for each sampled call, and one for its requests to the server if there were any, to an OpenTelemetry
-// collector, in batches of OTLP/JSON over HTTP (docs/decisions/0043).
+// Traces sends spans to an OpenTelemetry collector: one for each sampled call, and one more for the call's requests to the server,
+// if there were any. It sends them in batches of OTLP/JSON over HTTP (docs/decisions/0043).
 type Traces struct {
 	options  TraceOptions
 	resource []attribute
@@ -38,8 +38,8 @@ type TraceOptions struct {
 	Logger   *slog.Logger
 }
 
-// The first three bounds are the defaults of OpenTelemetry's batch processor. sendWithin bounds one request to the collector,
-// and closeWithin the last one.
+// maxWaiting, maxBatch and batchPause are the defaults of OpenTelemetry's batch processor. sendWithin is how long one request to
+// the collector may take, and closeWithin how long the last one may take.
 const (
 	maxWaiting  = 2048 // spans; if more are waiting for the collector, new ones are dropped
 	maxBatch    = 512  // spans in one request
@@ -48,7 +48,7 @@ const (
 	closeWithin = time.Second
 )
 
-// NewTraces makes traces. If the collector cannot be reached, this is only logged.
+// NewTraces makes traces. The caller must close them. If the collector cannot be reached, this is only logged.
 func NewTraces(o TraceOptions) *Traces {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &Traces{
@@ -59,14 +59,14 @@ func NewTraces(o TraceOptions) *Traces {
 	return t
 }
 
-// Close sends the waiting spans, which takes at most a second. [Traces.Call] must not be called afterwards.
+// Close sends the spans that wait for the collector, which takes at most a second. [Traces.Call] must not be called afterwards.
 func (t *Traces) Close() error {
 	t.stop()
 	return <-t.closed
 }
 
-// run sends batches until ctx ends, and then the last batch. If the collector may accept a batch later, run sends it again at
-// the next tick, or earlier if it becomes full.
+// run sends batches until ctx ends, and then the last batch. If the collector may accept a batch later, run sends it again: at the
+// next tick, or as soon as the batch is full.
 func (t *Traces) run(ctx context.Context) {
 	tick := time.NewTicker(batchPause)
 	defer tick.Stop()
@@ -102,7 +102,7 @@ func (t *Traces) run(ctx context.Context) {
 	}
 }
 
-// send sends a batch to the collector. If it fails, later reports whether the collector may accept the batch later.
+// send sends a batch to the collector. After an error, later says whether the same batch should be sent again.
 func (t *Traces) send(ctx context.Context, batch []span, timeout time.Duration) (later bool, err error) {
 	if len(batch) == 0 {
 		return false, nil
@@ -143,10 +143,10 @@ func (t *Traces) send(ctx context.Context, batch []span, timeout time.Duration) 
 	return false, nil
 }
 
-// Call is an observer. It makes the spans of a call after the call has ended: a span for the call, whose parent is the client's
-// span if the client began the trace, and, if mcpx tried to send something to the upstream, a child span for that. What was
-// sent has the ID of the child span in _meta.traceparent. Spans contain no arguments, no results, and no names that are not in
-// the catalogue.
+// Call is an observer: mcpx calls it at the end of each [request.Event]. It makes the spans of a sampled call. The first is for the
+// call; its parent is the client's span, if the client began the trace. If mcpx tried to send something to the upstream, the call's
+// span gets a child for that, whose ID was sent in _meta.traceparent. Spans contain no arguments, no results, and no names that are
+// not in the catalogue.
 func (t *Traces) Call(r *request.Event) {
 	if r.Spans == nil || !r.IsCall() {
 		return
@@ -178,7 +178,7 @@ func (t *Traces) Call(r *request.Event) {
 	}
 }
 
-// add queues a span for the collector. If too many are waiting, it drops the span, since a call must not wait for the
+// add queues a span for the collector. If too many spans wait already, add drops it, because a call must not wait for the
 // collector.
 func (t *Traces) add(one span) {
 	select {
