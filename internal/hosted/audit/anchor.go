@@ -18,13 +18,13 @@ import (
 	"mcpx/internal/base/atomicfile"
 )
 
-// anchor notes the first and the last line of a trail. It is a file outside the trail's folder. The lines of a trail
-// cannot show that its first or last lines were removed; the anchor can.
+// anchor says which lines a trail must have: it notes the first and the last one. It is a file outside the trail's folder. If the
+// first or last lines of a trail were removed, the remaining lines cannot show it, but the anchor can.
 type anchor struct {
 	File string `json:"file"` // path of the trail
-	// First is the number of the oldest line that must still be in the trail: Options.Keep limits how many files are kept,
-	// so older lines may be gone. Last is the number of the newest line known to be on disk, and MAC is the HMAC of that
-	// line. The trail may have newer lines.
+	// First is the number of the oldest line that must still be in the trail. Older lines may be gone, because Options.Keep limits
+	// how many files are kept. Last is the number of the newest line that is known to be on disk, and MAC is the HMAC of this line.
+	// The trail may have newer lines.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	MAC   string `json:"mac,omitempty"`
@@ -44,14 +44,14 @@ func AnchorPath(folder, trail string) (string, error) {
 	return filepath.Join(folder, fmt.Sprintf("%s-%x.json", filepath.Base(trail), digest[:8])), nil
 }
 
-// seals returns the HMACs of the anchor, one for each key. Without keys it returns one empty string.
+// seals returns the HMACs that the anchor may have in Seal, one for each key. Without keys it returns one empty string.
 func (a anchor) seals(keys [][]byte) (all []string) {
 	if len(keys) == 0 {
 		return []string{""}
 	}
 	a.Seal = ""
-	// The same keys make the HMACs of anchors and of lines. An anchor and a line begin with different members, so the HMAC of
-	// one never fits the other, and nobody can use the HMAC of a line to forge an anchor.
+	// The same keys make the HMACs of anchors and of lines. But anchors and lines begin with different members. So the HMAC of an
+	// anchor never fits a line, or the other way round, and nobody can forge an anchor with the HMAC of a line.
 	data, _ := json.Marshal(a)
 	for _, chain := range chainsOf(keys) {
 		all = append(all, sum(chain, data))
@@ -61,7 +61,7 @@ func (a anchor) seals(keys [][]byte) (all []string) {
 
 var errAnchor = errors.New("it was changed, or written with another key")
 
-// readAnchor reads an anchor. It returns nil if the file does not exist.
+// readAnchor reads an anchor. It returns nil, without an error, if the file does not exist.
 func readAnchor(path string, keys [][]byte) (*anchor, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -78,10 +78,10 @@ func readAnchor(path string, keys [][]byte) (*anchor, error) {
 	return &a, nil
 }
 
-// anchorFile is the anchor of an open trail. Safe for concurrent use.
+// anchorFile is the anchor of an open trail. It may be used by several goroutines at the same time.
 type anchorFile struct {
 	path string
-	keys [][]byte // the first one makes new HMACs, all of them check
+	keys [][]byte // the first one makes new HMACs, all of them check old ones
 	log  *slog.Logger
 
 	mu     sync.Mutex
@@ -89,8 +89,8 @@ type anchorFile struct {
 	failed bool // whether the last attempt to write failed
 }
 
-// write changes the anchor and writes it to its file. If [Accept] has meanwhile raised First in the file, write keeps
-// that value.
+// write changes the anchor and writes it to its file. If [Accept] has raised First in the file meanwhile, write keeps the raised
+// value. A nil *anchorFile does nothing: the trail has no anchor.
 func (f *anchorFile) write(change func(*anchor)) {
 	if f == nil {
 		return
@@ -115,9 +115,9 @@ func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }
 
-// dropped is called just before the file at path, an old file of the trail, is removed because of Options.Keep. It sets
-// First in the anchor to the number of the first line after this file. If mcpx crashes before the file is removed, the
-// trail has one file too many, which [Verify] accepts.
+// dropped is called just before an old file of the trail, at path, is removed because of Options.Keep. It sets First in the anchor
+// to the number of the first line after this file. If mcpx crashes before the file is removed, the trail has one file too many,
+// which [Verify] accepts.
 func (f *anchorFile) dropped(path string) {
 	last, _, err := lastLine(path)
 	if head, ok := readHead(last); err == nil && ok {
@@ -134,7 +134,7 @@ func (a *anchor) write(path string, keys [][]byte) error {
 	return atomicfile.Write(path, append(data, '\n'), 0o600)
 }
 
-// locked calls f while holding the lock that keeps other processes from changing the anchor.
+// locked calls f while it holds a lock, with which no other process changes the anchor.
 func locked(path string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -146,10 +146,10 @@ func locked(path string, f func() error) error {
 	return errors.Join(f(), lock.Close())
 }
 
-// compare loads the anchor and compares it with what the method begin found in the trail. If the anchor knows of later lines,
-// new lines are numbered after them, so that the gap in the trail shows that lines are missing. If there is no anchor, or it
-// cannot be used, a new one begins with the first line of the trail. attrs are for the first line of the run; they say what
-// compare found.
+// compare loads the anchor, and compares it with what the method begin has found in the trail. If the anchor names a later line
+// than the last one there, lines were removed: new lines are then numbered after the line of the anchor, so that the gap stays
+// visible. If there is no anchor, or it cannot be used, compare makes one that begins with the first line of the trail. attrs are
+// for the first line of the run; they say what compare has found.
 func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	if t.o.Anchor == "" {
 		return nil, nil
@@ -199,9 +199,8 @@ func firstSeq(path string) uint64 {
 	return head.Seq
 }
 
-// Accept makes [Verify] expect the trail in its present state: it writes the trail's first and last lines to the anchor at
-// anchorPath. It is for an operator who has moved or removed files on purpose. Another process may be writing the trail
-// meanwhile.
+// Accept makes [Verify] accept the trail as it is now: it writes the trail's first and last lines to the anchor at anchorPath. It
+// is for an operator who has moved or removed files on purpose. Another process may write to the trail at the same time.
 func Accept(path string, keys [][]byte, anchorPath string) error {
 	if err := betweenStates(path); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package audit writes an audit trail to a file: numbered JSON lines that are only appended, except that [Forget] may change
-// them. With a key, the lines are chained by HMACs, so that [Verify] detects changed lines, and lines removed from the middle.
-// With an anchor, it also detects lines removed from the beginning or the end.
+// Package audit writes an audit trail to a file: numbered JSON lines. Lines are only appended; only [Forget] may change them. With
+// a key, the lines are chained by HMACs. Then [Verify] detects changed lines, and lines removed from the middle. With an anchor, it
+// also detects lines removed from the beginning or the end.
 package audit
 
 import (
@@ -23,29 +23,29 @@ type Options struct {
 	// Anchor is the path of a file outside the folder of the trail, see [AnchorPath]. With it, [Verify] detects that
 	// lines were removed from the beginning or the end. Empty means no anchor.
 	Anchor string
-	// Keys are the keys of the HMACs. The first one makes the HMACs of new lines, all of them check older lines. If there are
-	// no keys, lines have no HMACs.
+	// Keys are the keys of the HMACs. The first one makes the HMACs of new lines, and all of them check older lines. Without keys,
+	// lines have no HMACs.
 	Keys [][]byte
-	// MaxBytes is the size in bytes at which the file is renamed to FILE.000001 and so on, and a new file is started.
-	// 0 means 100 MiB.
+	// MaxBytes is the size in bytes at which the file is renamed, to FILE.000001 and so on, and a new file is started. 0 means 100
+	// MiB.
 	MaxBytes int64
-	// Keep is how many renamed files are kept; older ones are deleted. 0 means that all are kept.
+	// Keep is how many renamed files are kept; older ones are deleted. 0 means that none are deleted.
 	Keep int
-	// About has attributes for the first line of each run, such as the version.
+	// About has attributes for the first line that each process writes, such as the version.
 	About []slog.Attr
-	// Logger logs when writing fails for the first time and when it works again, and faults of the anchor and of renaming. nil
-	// means no logging.
+	// Logger logs when writing fails for the first time and when it works again. It also logs faults of the anchor and of renaming.
+	// nil means no logging.
 	Logger *slog.Logger
 	// syncAfter is the longest time between writing a line and syncing it to disk. 0 means one second.
 	syncAfter time.Duration
 }
 
-// Trail appends lines to a file. Only one process at a time can have the file open. Safe for concurrent use. End it
-// with [Trail.Close].
+// Trail appends lines to a file. Only one process at a time can have the file open. A Trail may be used by several goroutines at
+// the same time, and ends with [Trail.Close].
 type Trail struct {
 	path string
 	o    Options
-	run  string // identifies this process in each line, since pids are reused
+	run  string // identifies this process in each line; a pid would not, because pids are reused
 	lock *flock.Flock
 	// anchor is nil if the trail has no anchor.
 	anchor *anchorFile
@@ -55,7 +55,7 @@ type Trail struct {
 	size    int64
 	seq     uint64      // number of the last line
 	mac     string      // HMAC of the last line, in hex; empty before the first line, and if there is no key
-	chain   hash.Hash   // for new lines; nil if lines have no HMACs
+	chain   hash.Hash   // makes the HMACs of new lines; nil if lines have none
 	chains  []hash.Hash // one for each key
 	line    []byte
 	lost    uint64 // number of records that could not be written after the last line
@@ -66,7 +66,7 @@ type Trail struct {
 	syncing sync.Mutex  // held during sync and Close; always locked before mu
 }
 
-// These events are written by the trail itself.
+// The trail itself writes lines with these events.
 const (
 	opened = "opened" // a run starts
 	closed = "closed" // a run ends normally
@@ -85,9 +85,9 @@ func (e *InUseError) Hint() string {
 	return `give each mcpx its own file; audit.file may contain variables, such as "audit-${NAME}.jsonl"`
 }
 
-// Open opens or creates the trail in a file, and writes its first line. It fails, for example, if the keys do not fit the last
-// line of the file, if [Forget] was interrupted, or if another process has the file open ([InUseError]). An incomplete last
-// line, as after a power failure, is removed.
+// Open opens the trail in a file, or creates it, and writes the first line of this process. It fails, for example, if the keys do
+// not fit the last line of the file, if [Forget] was interrupted, or if another process has the file open ([InUseError]). If the
+// last line is incomplete, for example after a power failure, Open removes it.
 func Open(path string, o Options) (*Trail, error) {
 	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)
 	if o.Logger == nil {
@@ -142,8 +142,9 @@ func (t *Trail) start() error {
 	return nil
 }
 
-// begin opens the file. New lines continue the numbers and the HMAC chain after the last line of the file or, if the file is
-// empty, of the newest renamed file. cut is the length in bytes of an incomplete last line that begin removed.
+// begin opens the file, and finds the last line, after which new lines continue the numbers and the HMAC chain. If the file is
+// empty, this is the last line of the newest renamed file. cut is the length, in bytes, of an incomplete last line that begin has
+// removed.
 func (t *Trail) begin() (cut int64, err error) {
 	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", t.path)
@@ -202,9 +203,9 @@ func (t *Trail) open() error {
 	return nil
 }
 
-// Write appends one record: its number, time, run, event and attributes. Groups are not supported, and long strings are cut.
-// When Write returns nil, the operating system has the record; it is synced to disk at most Options.syncAfter later. After an
-// error the record is lost, and a later line has the number of lost records.
+// Write appends one record: its number, time, run, event and attributes. slog groups are not supported, and long strings are cut.
+// When Write returns nil, the operating system has the record; it is synced to disk at most Options.syncAfter later. After an error
+// the record is lost, and a later line says how many records were lost.
 func (t *Trail) Write(event string, attrs ...slog.Attr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,8 +235,8 @@ func (t *Trail) writeLost() error {
 	return err
 }
 
-// append writes one line with one system call. If a full disk accepts only part of the line, append removes that
-// part.
+// append writes one line, with one system call. If that fails after a part of the line, for example on a full disk, append removes
+// the part again.
 func (t *Trail) append(event string, attrs []slog.Attr) error {
 	line := appendRecord(t.line[:0], t.seq+1, t.run, event, attrs)
 	mac := ""
@@ -283,7 +284,7 @@ func (t *Trail) Err() error {
 	return t.failure
 }
 
-// Close writes the last line, and returns when everything is on disk.
+// Close writes the last line of this process, and returns when everything is on disk.
 func (t *Trail) Close() error {
 	err := t.Write(closed)
 	if errors.Is(err, errClosed) {

@@ -2,22 +2,23 @@ package audit
 
 import "log/slog"
 
-// CallBegan and CallEnded are the events that package app writes for each message to a server. Without audit.required, a
-// message that changes nothing has no CallBegan. Their member "call" is the number of the message within the run.
+// CallBegan and CallEnded are the events that package app writes for each message to a server. Without audit.required, there is no
+// CallBegan for a message that changes nothing. Their member "call" is the number of the message within the run.
 const (
 	CallBegan = "call_began"
 	CallEnded = "call_ended"
 )
 
-// The names of the records about logins in the audit trail.
+// These are the events of records about logins.
 const (
 	LoginBegan   = "login"         // a user has logged in
 	LoginEnded   = "login_ended"   // a login is no longer valid
 	LoginRefused = "login_refused" // an attempt to log in failed: the user was refused, or there was an error
 )
 
-// Login is the record of what happened to a login. A client or a browser logs in at mcpx; a principal may also log in at an upstream.
-// Empty members are left out of the record. None may contain a secret: Number identifies a login, and is never a token.
+// Login is the record of what happened to a login: of a user who logs in to mcpx with a client or a browser, or of a principal at
+// an upstream. Empty fields are left out of the record. No field may contain a secret: Number identifies a login, and is never a
+// token.
 type Login struct {
 	Event string
 	// Principal is the name of the principal ([caller.Principal.Name]), Display is its display name, and Subject is its ID at
@@ -35,10 +36,10 @@ type Login struct {
 	Remote string
 }
 
-// Logins records what happens to logins. Login must not block. Safe for concurrent use.
+// Logins records what happens to logins. Login must not block, and may be called by several goroutines at the same time.
 type Logins interface{ Login(Login) }
 
-// Attrs returns the members of the record.
+// Attrs returns the members of the record, without empty ones.
 func (l *Login) Attrs() (attrs []slog.Attr) {
 	return Present(nil, [][2]string{
 		{"principal", l.Principal}, {"display", l.Display}, {"subject", l.Subject}, {"login", l.Number}, {"client", l.Client},
@@ -46,7 +47,7 @@ func (l *Login) Attrs() (attrs []slog.Attr) {
 	})
 }
 
-// Present appends the members that have a value. Each member is a name and a value.
+// Present appends to attrs those members whose value is not empty. Each member is a name and a value.
 func Present(attrs []slog.Attr, members [][2]string) []slog.Attr {
 	for _, one := range members {
 		if one[1] != "" {

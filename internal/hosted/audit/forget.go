@@ -22,18 +22,17 @@ import (
 const (
 	// forgotten is the event of the line that [Forget] adds.
 	forgotten = "forgotten"
-	// rewritten is the suffix of a new file. The new file will replace the file of the trail that has the same name without
-	// the suffix.
+	// rewritten is the suffix of a new file, which will replace the file of the trail with the same name without the suffix.
 	rewritten = ".forgetting"
-	// complete is the suffix of a marker file. It exists from the moment when all new files are whole until they have all
+	// complete is the suffix of a marker file. It exists from the moment when all new files are whole until all of them have
 	// replaced the old files.
 	complete = ".forgetting.complete"
 )
 
 var errForgetting = errors.New("mcpx audit forget runs, or was interrupted: then run it again")
 
-// betweenStates returns an error if [Forget] is replacing the files of a trail, or was interrupted while it did so. Some files
-// may then be new and others old.
+// betweenStates returns an error if [Forget] is just replacing the files of a trail, or was interrupted while it did so. Then some
+// files may be new and others old.
 func betweenStates(path string) error {
 	if _, missing := os.Stat(path + complete); missing == nil {
 		return errForgetting
@@ -41,13 +40,14 @@ func betweenStates(path string) error {
 	return nil
 }
 
-// Forget replaces the name of a principal by a pseudonym in all lines of a trail, and removes the principal's display name,
-// subject and addresses. In free text, such as the reason, it replaces only names and parts of names that are email addresses.
-// All lines from the first changed one on get new HMACs, so [Verify] accepts the trail. Forget adds a last line that says how
-// many lines were changed, and which HMAC the last line had before, so that an operator's copy of this HMAC ([Report]) can
-// still be found in the trail. If no line names the principal, Forget changes nothing, and pseudonym is empty. Forget refuses a
-// trail that is open in a process. It also refuses a trail with faults, because new HMACs would hide the faults. If Forget is
-// interrupted, calling it again completes it.
+// Forget replaces the name of a principal by a pseudonym in all lines of a trail. It also removes the principal's display name,
+// subject and addresses. In free text, such as the reason, it replaces the name, or the part before its last @, only where that is
+// an e-mail address. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail.
+//
+// Forget adds a last line. It says how many lines were changed, and which HMAC the last line had before. So an operator who has a
+// copy of this HMAC ([Report]) can still find it in the trail. If no line names the principal, Forget changes nothing, and
+// pseudonym is empty. Forget refuses a trail that a process has open, and a trail with faults, because new HMACs would hide the
+// faults. If Forget was interrupted, calling it again completes it.
 func Forget(path string, keys [][]byte, anchorPath, user string) (pseudonym string, lines int, err error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil {
@@ -87,8 +87,8 @@ func Forget(path string, keys [][]byte, anchorPath, user string) (pseudonym stri
 	return f.pseudonym, f.lines, finishForgetting(path, keys, anchorPath)
 }
 
-// finishForgetting replaces the files of the trail by the new files if all new files are whole; otherwise it removes the new
-// files.
+// finishForgetting completes an interrupted [Forget]. If all new files are whole, it replaces the files of the trail by them.
+// Otherwise it removes the new files.
 func finishForgetting(path string, keys [][]byte, anchorPath string) error {
 	files, err := parts(path)
 	if err != nil {
@@ -119,14 +119,16 @@ func finishForgetting(path string, keys [][]byte, anchorPath string) error {
 
 type forgetting struct {
 	user, pseudonym string
-	address         string // the value of the claim that names the user, if that is an email address
-	t               *Trail // its chains make the HMACs
-	lines           int    // number of changed lines
-	mac             string // HMAC of the last new line
-	seq             uint64
+	// The part of user before the last @, if it is an e-mail address: the value of the claim that names the user.
+	address string
+	t       *Trail // its chains make the HMACs
+	lines   int    // number of changed lines
+	mac     string // HMAC of the last new line
+	seq     uint64
 }
 
-// file writes the new form of one file of the trail to a file beside it. The last file gets one more line, about the change.
+// file writes the new content of one file of the trail to a file beside it. The last file gets one more line, which says what
+// Forget has done.
 func (f *forgetting) file(path string, isLast bool, r *Report) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -157,8 +159,8 @@ func (f *forgetting) file(path string, isLast bool, r *Report) error {
 	return writeNew(path+rewritten, out.Bytes())
 }
 
-// writeNew writes a new file directly at path, without a temporary file. If mcpx crashes, the next call of [Forget] removes an
-// incomplete file at path, but would not find a temporary file, which contains names of principals.
+// writeNew writes a new file directly at path, without a temporary file. If mcpx crashes meanwhile, the next call of [Forget]
+// removes the incomplete file at path. It would not find a temporary file, which would contain names of principals.
 func writeNew(path string, data []byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -176,8 +178,8 @@ func (f *forgetting) sealed(body []byte) []byte {
 	return append(body, '}')
 }
 
-// line returns a line without its HMACs, its closing brace and what identifies the user. changed reports whether the line
-// contained something that identifies the user.
+// line returns a line of the new trail, without HMACs and closing brace: the old line without what identifies the user. changed
+// reports whether the old line contained such text.
 func (f *forgetting) line(line []byte) (body []byte, changed bool) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	_, _ = decoder.Token() // the opening brace
@@ -211,7 +213,7 @@ func (f *forgetting) line(line []byte) (body []byte, changed bool) {
 	return body, changed
 }
 
-// without returns the value of a member with the user's name replaced, or nil if the name is not in it.
+// without returns the value of the member name with the user's name replaced, or nil if the user's name is not in it.
 func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage {
 	var text string
 	if !slices.Contains([]string{"principal", "by", "changes", "path", "reason", "subject"}, name) || json.Unmarshal(value, &text) != nil {
@@ -227,7 +229,7 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 		if text == f.user || text == "principal "+f.user {
 			after = strings.TrimSuffix(text, f.user) + f.pseudonym
 		}
-	default: // free text: only addresses are replaced, as a short name such as ci may be part of any word
+	default: // free text: only addresses are replaced, because a short name such as ci may be part of a word
 		for _, one := range []string{f.user, f.address} {
 			if strings.Contains(one, "@") {
 				after = replaceName(after, one, f.pseudonym)
@@ -240,8 +242,9 @@ func (f *forgetting) without(name string, value json.RawMessage) json.RawMessage
 	return appendCut(nil, after, maxLong)
 }
 
-// replaceName replaces a name in a text. It ignores case, since administrators write addresses in upper and lower case. It does
-// not replace a part of a longer name: this is the name of another user, and what is left of it could reveal the replaced part.
+// replaceName replaces a name in a text. It ignores case, because administrators write addresses in upper and lower case. It does
+// not replace a part of a longer name. The longer name belongs to another user, and the rest of it could reveal the part that was
+// replaced.
 func replaceName(text, name, with string) string {
 	var out strings.Builder
 	last := 0

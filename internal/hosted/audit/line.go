@@ -68,10 +68,11 @@ func appendSeconds(out []byte, d time.Duration) []byte {
 	return out
 }
 
-// Long is a value of an attribute that is cut only after maxLong bytes, such as a description of what changed in the config.
+// Long is a value of an attribute that may be longer than maxText: it is cut only after maxLong bytes. An example is what changed
+// in the config.
 type Long string
 
-// appendText appends text as a JSON string. Text longer than maxText is cut.
+// appendText appends text as a JSON string. It cuts text that is longer than maxText.
 func appendText(out []byte, text string) []byte { return appendCut(out, text, maxText) }
 
 func appendCut(out []byte, text string, most int) []byte {
@@ -103,7 +104,7 @@ func unseal(line []byte) (body []byte, mac string, ok bool) {
 	return line[:at], string(line[at+len(macMember):][:macLength]), true
 }
 
-// head has the members of a line that mcpx reads when it opens or checks a trail.
+// head has those members of a line that are read when a trail is opened or checked.
 type head struct {
 	Seq     uint64
 	Run     string
@@ -120,7 +121,7 @@ func readHead(line []byte) (head, bool) {
 	return h, json.Unmarshal(line, &h) == nil && h.Seq > 0
 }
 
-// chainsOf returns a hash for each key. It computes HMACs with this key.
+// chainsOf returns one hash for each key, which computes HMACs with this key.
 func chainsOf(keys [][]byte) (chains []hash.Hash) {
 	for _, key := range keys {
 		chains = append(chains, hmac.New(sha256.New, key))
@@ -128,7 +129,7 @@ func chainsOf(keys [][]byte) (chains []hash.Hash) {
 	return chains
 }
 
-// fits returns the index of the key with which the HMAC of a line was made, or -1 if none of the keys fits.
+// fits returns the index of the key that made the HMAC of a line, or -1 if no key fits.
 func fits(chains []hash.Hash, line []byte) int {
 	body, mac, ok := unseal(line)
 	return slices.IndexFunc(chains, func(chain hash.Hash) bool {
@@ -145,8 +146,8 @@ func sum(chain hash.Hash, data []byte) string {
 
 var errNoTrail = errors.New("the file is not an audit trail; move it away")
 
-// lastLine returns the last complete line of a file without its newline, or nil if there is none. whole is the size
-// of all complete lines, in bytes.
+// lastLine returns the last complete line of a file without its newline, or nil if there is none. whole is the length, in bytes, of
+// all complete lines together.
 func lastLine(path string) (line []byte, whole int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

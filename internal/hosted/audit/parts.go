@@ -35,8 +35,8 @@ func parts(path string) ([]part, error) {
 	return all, nil
 }
 
-// rotate renames the file, so that the next line starts a new file, and removes the renamed files beyond Options.Keep. If the
-// renaming fails, the file keeps growing.
+// rotate renames the file, so that the next line starts a new file. It also removes the oldest renamed files, if there are more
+// than Options.Keep. If the renaming fails, the file keeps growing.
 func (t *Trail) rotate() {
 	before, err := parts(t.path)
 	next := uint64(1)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Usage is what a principal, a server, a tool or a day has used: the sums over the call_ended records in a trail that are about
-// tool calls.
+// Usage is what one principal, server, tool or day has used: sums over the records of a trail about the ends of tool calls
+// (CallEnded).
 type Usage struct {
 	// Name is the principal, the server, the tool as SERVER.TOOL, or the day as 2027-01-31. Display is the newest display name of a
 	// principal.
@@ -30,24 +30,24 @@ type Usage struct {
 	ArgumentBytes int64 `json:"argument_bytes"`
 }
 
-// Question says which records of a trail the function [Use] selects, and which sums it makes.
+// Question says which records of a trail [Use] selects, and for what it makes sums.
 type Question struct {
 	// By is "user", "server", "tool" or "day": there is one sum for each user, server, tool or day.
 	By string
 	// User selects the records about this principal; empty means the records about all principals.
 	User string
-	// Since selects the records from this time on; zero means from the beginning of the trail.
+	// Since selects the records from this time on; zero means all records of the trail.
 	Since time.Time
 	// Records means that [Use] returns not only sums, but also the selected records.
 	Records bool
 }
 
-// Used is the result of the function [Use]: the answer to a Question.
+// Used is the result of [Use], the answer to a [Question].
 type Used struct {
 	Usage []Usage // the sums
 	// Records are the selected records, each as its line in the trail; nil if Question.Records is false.
 	Records []json.RawMessage
-	// Report has the faults of the trail. Checked is false if the trail's lines have HMACs and there was no key to check the HMACs.
+	// Report has the faults of the trail. Checked is false if the lines have HMACs that were not checked, because there was no key.
 	Report  *Report
 	Checked bool
 }
@@ -78,13 +78,14 @@ func (r *record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// about reports whether a record is about a principal: what the principal did, or what the principal caused (By).
+// about reports whether a record is about a principal: what the principal did, or a change of the config that the principal caused
+// (By).
 func (r *record) about(user string) bool {
 	return r.Principal == user || r.By == user || r.By == "principal "+user
 }
 
-// Use reads a trail with all its renamed files, and adds up the tool calls in it that q selects. Use checks the trail like [Verify], but
-// also reads a trail with HMACs if there are no keys: then Used.Checked is false.
+// Use reads a trail with all its renamed files, and adds up the tool calls that q selects. It checks the trail as [Verify] does.
+// But without keys it also reads a trail with HMACs, and Used.Checked is then false.
 func Use(path string, keys [][]byte, anchorPath string, q Question) (*Used, error) {
 	if err := betweenStates(path); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ func (t *Trail) wantSync() {
 	}
 }
 
-// sync syncs the lines to disk, and updates the anchor. If records were lost, it tries to write a line with their number. If
-// the file was moved or removed, it starts a new one. Records can be written meanwhile.
+// sync syncs the lines to disk, and updates the anchor. If records were lost, it tries to write a line with their number. If the
+// file was moved or removed, it starts a new file. Write may be called meanwhile.
 func (t *Trail) sync() {
 	t.syncing.Lock()
 	defer t.syncing.Unlock()
@@ -32,7 +32,7 @@ func (t *Trail) sync() {
 	var err error
 	if file != nil {
 		if err = file.Sync(); errors.Is(err, os.ErrClosed) {
-			err = nil // rotate has synced it
+			err = nil // rotate has synced the file
 		}
 		if err == nil {
 			t.anchor.reached(seq, mac)
@@ -56,7 +56,7 @@ func (t *Trail) sync() {
 	}
 }
 
-// moved reports whether the trail's path leads to another file than the one that the trail writes to, or to none.
+// moved reports whether the trail's path leads no longer to the file that the trail writes to.
 func (t *Trail) moved() bool {
 	ours, err := t.file.Stat()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// Report is the result of [Verify].
+// Report is what [Verify] has found in a trail.
 type Report struct {
 	Files []string
 	Lines uint64
@@ -19,19 +19,19 @@ type Report struct {
 	First, Last uint64
 	MAC         string
 	Chained     bool
-	// Lost is the number of records that could not be written, Open is the number of calls without an end, and Unclosed is
-	// the number of runs without an end. One of these runs may still be active.
+	// Lost is the number of records that could not be written. Open is the number of calls without an end, and Unclosed the number
+	// of runs without an end. One of these runs may still be active.
 	Lost     uint64
 	Open     int
 	Unclosed int
-	// Cut is the number of incomplete lines that were cut off when the next run started.
+	// Cut is how many times a process found an incomplete last line when it opened the trail, and removed it.
 	Cut int
-	// Anchored reports whether there is an anchor that could be used.
+	// Anchored is true if there is an anchor that could be used.
 	Anchored bool
 	Faults   []Fault
 }
 
-// Fault is a place that shows that the trail was changed after it was written, or that its anchor cannot be used.
+// Fault is a place that shows that the trail was changed after it was written, or says that its anchor cannot be used.
 type Fault struct {
 	File string
 	Line int // line number in File, starting at 1
@@ -42,13 +42,13 @@ func (f Fault) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line,
 
 const maxFaults = 100
 
-// ErrNeedsKey is returned if the lines have HMACs and no key was given.
+// ErrNeedsKey is returned if the lines have HMACs, but no key was given.
 var ErrNeedsKey = errors.New("the lines have HMACs, which only the key can check")
 
-// Verify reads a trail with all its renamed files. keys is empty for a trail without HMACs; otherwise each line must have been
-// written with one of the keys. The newest key comes first. Without an anchor, removed lines at the end are not found, and any
-// missing line at the beginning is a fault, even one that Options.Keep has removed. If [Forget] has not finished to change the
-// trail, that is an error.
+// Verify reads a trail with all its renamed files, and checks it. keys is empty for a trail without HMACs. Otherwise each line must
+// have been written with one of the keys, of which the newest comes first. Without an anchor, Verify does not find out that lines
+// at the end were removed, and every missing line at the beginning is a fault, even one that Options.Keep has removed. It is an
+// error if [Forget] was interrupted and has not been completed.
 func Verify(path string, keys [][]byte, anchorPath string) (*Report, error) {
 	if err := betweenStates(path); err != nil {
 		return nil, err
@@ -64,16 +64,17 @@ func check(path string, keys [][]byte, anchorPath string) (*Report, error) {
 	if err := v.files(path); err != nil {
 		return nil, err
 	}
-	from, err := readAnchor(anchorPath, keys) // read again: Options.Keep may have removed a file meanwhile
+	// The anchor is read again, because Options.Keep may have removed a file meanwhile.
+	from, err := readAnchor(anchorPath, keys)
 	v.ends(from, errors.Join(unusable, err), anchorPath)
 	v.report.Open, v.report.Unclosed, v.report.MAC = len(v.calls), len(v.runs), v.mac
 	return &v.report, nil
 }
 
-// files reads the renamed files and then the newest file. The newest file may be missing if there are renamed files or an
-// anchor. Without an anchor, that is a fault; with one, the method ends finds whether lines are missing.
+// files reads the renamed files and then the newest file. The newest file may be missing if there are renamed files or an anchor.
+// Without an anchor, its absence is a fault; with one, the method ends finds out whether lines are missing.
 func (v *verifier) files(path string) error {
-	// The newest file is opened first: if it is renamed now, it is still found among the renamed files.
+	// The newest file is opened first. If it is renamed after that, it is still recognized among the renamed files.
 	newest, missing := os.Open(path)
 	if missing == nil {
 		defer newest.Close()
@@ -143,9 +144,9 @@ type call struct {
 
 type verifier struct {
 	chains []hash.Hash
-	keyed  int // index of the newest key used so far; before the first line, the number of keys
+	keyed  int // the least index in keys that made an earlier line; at first the number of keys
 	report Report
-	// each, if not nil, is called with each line of the trail. unkeyed means that HMACs are not checked, as there is no key.
+	// each is called with each line of the trail; it may be nil. unkeyed means that HMACs are not checked, because there is no key.
 	each    func(line []byte)
 	unkeyed bool
 	mac     string // HMAC of the last line
