@@ -18,15 +18,15 @@ import (
 // linesType is the media type of answers that have one JSON value in each line.
 const linesType = "application/x-ndjson"
 
-// answered is the response with the result of a call.
+// answered is the response for a call that has ended.
 type answered struct {
 	found
 	Error        bool  `json:"error"`
 	Milliseconds int64 `json:"milliseconds"`
 }
 
-// call runs a tool for the viewer, until it ends or the viewer disconnects. If the call needs consent, the response is a
-// question. After the viewer has agreed, the page repeats the call with that question in Confirmed.
+// call runs a tool for the viewer, until the tool ends or the viewer disconnects. If the call needs consent, it does not run, and
+// the response is a question. After the viewer has agreed, the page repeats the call, with this question in the member Confirmed.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Server, Tool string
@@ -59,7 +59,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		Consent: request.Consent{Ask: func(text string) bool {
 			if text != body.Confirmed {
 				question = text
-				cancel() // the viewer has not refused: the page will repeat the call
+				cancel() // not a refusal: the page repeats the call if the viewer agrees
 				return false
 			}
 			return true
@@ -82,8 +82,8 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, out)
 }
 
-// lineWriter writes the progress of a call, and then its result, one JSON value in each line. If the viewer reads slowly, it drops all
-// progress except the newest.
+// lineWriter writes the progress of a call, and then its result, one JSON value in each line. If the viewer reads slowly, it leaves
+// out all progress except the newest.
 type lineWriter struct {
 	w      http.ResponseWriter
 	mu     sync.Mutex
@@ -93,7 +93,7 @@ type lineWriter struct {
 	all    sync.WaitGroup
 }
 
-// follow starts the goroutine that writes progress. The goroutine ends when the method last or stop is called.
+// follow starts the goroutine that writes progress. The goroutine ends when last or the returned func is called.
 func (l *lineWriter) follow() (stop func()) {
 	l.more, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.all.Go(func() {
@@ -122,7 +122,7 @@ func (l *lineWriter) end() {
 	l.all.Wait()
 }
 
-// progress passes on the params of a progress notification. It does not block.
+// progress hands the params of a progress notification to the goroutine of follow. It does not block.
 func (l *lineWriter) progress(params json.RawMessage) {
 	shown := map[string]json.RawMessage{}
 	for _, name := range []string{"progress", "total", "message"} {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxCalls is how many calls are kept; a new one replaces the oldest.
+	// maxCalls is the maximum number of calls that are kept. After that, a new call replaces the oldest.
 	maxCalls = 500
-	// maxErrorText is how many characters of an error text are kept, at most. maxContent is how many bytes of the arguments of a call are
-	// kept, at most. The same limit holds for the result of the call.
+	// maxErrorText is the maximum length, in characters, of an error text that is kept. maxContent is the maximum length, in bytes,
+	// of the arguments of a call that are kept, and also of its result.
 	maxErrorText, maxContent = 300, 8 << 10
 )
 
-// Calls keeps the newest calls. The zero value is ready. Safe for concurrent use.
+// Calls keeps the newest calls for the page. The zero value is ready. It may be used by several goroutines at the same time.
 type Calls struct {
 	mu   sync.Mutex
 	full bool
@@ -28,7 +28,7 @@ type Calls struct {
 	next int64 // the number of calls so far
 }
 
-// recentCall is a call as the page receives it.
+// recentCall is a call in the form in which the page gets it.
 type recentCall struct {
 	N            int64     `json:"n"`
 	Time         time.Time `json:"time"`
@@ -47,8 +47,8 @@ type recentCall struct {
 	Result       string    `json:"result,omitempty"`
 }
 
-// KeepContent sets whether the arguments and results of later calls are kept. If keep is false, it also removes what was kept of earlier
-// calls.
+// KeepContent sets whether the arguments and results of later calls are kept. If keep is false, it also removes those of the calls
+// that are kept already.
 func (c *Calls) KeepContent(keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *Calls) mode() string {
 	return "names"
 }
 
-// Add keeps a call that has ended. strike removes secrets from a text. Add ignores messages that are no calls, and calls that were
-// cancelled before they were sent to their server.
+// Add keeps a call that has ended. strike removes secrets from a text. Add ignores messages that are not calls, and calls that were
+// cancelled before mcpx sent them to their server.
 func (c *Calls) Add(r *request.Event, strike func(string) string) {
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
@@ -128,7 +128,7 @@ func (c *Calls) since(n int64) (calls []recentCall, next int64) {
 	return calls, c.next
 }
 
-// sendCalls responds with the recent calls, from the number in the parameter after on.
+// sendCalls responds with the recent calls whose numbers are not below the parameter after.
 func (p *Page) sendCalls(w http.ResponseWriter, r *http.Request) {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64) // if the number is invalid, all calls are sent
 	calls, next := p.Calls.since(after)

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxViewers is the maximum number of open event streams. A page that gets no stream asks for the state every few seconds instead.
+	// maxViewers is the maximum number of open event streams. A page that gets no stream asks for the state every few seconds.
 	maxViewers = 50
 	// lookEvery is how often a stream checks whether the state has changed.
 	lookEvery = 2 * time.Second
-	// quietFor is how long a stream may be silent, since proxies close silent streams.
+	// quietFor is how long a stream may send nothing, because proxies close streams that are silent for too long.
 	quietFor = 20 * time.Second
 	// writeWithin is how long writing an event, or the answer to a call, may take.
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON. If the cached state is younger than age, it returns the cached state. So the state
-// is not made anew for each viewer.
+// current returns the state of mcpx as JSON. It caches the state, so that the state is not made anew for each viewer, and makes it
+// again only if the cached one is not younger than age.
 func (p *Page) current(age time.Duration) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,8 +43,8 @@ func (p *Page) current(age time.Duration) []byte {
 	return p.state
 }
 
-// sendState sends the present state of mcpx, and whether the viewer has a session to sign out of. The page asks for this state after a
-// change.
+// sendState sends the present state of mcpx, and whether the viewer has a session to sign out of. The page asks for them after it
+// has changed something.
 func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	_, err := r.Cookie(cookieName)
 	if p.Links != nil {
@@ -56,8 +56,8 @@ func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
 	}{err == nil, p.current(0)})
 }
 
-// events sends the state whenever it has changed, until the viewer disconnects or loses the right to see it, or the page
-// closes ([Page.EndUnused]).
+// events sends the state whenever it has changed. It returns when the viewer disconnects or loses the right to see the page, or
+// when the page closes ([Page.EndUnused]).
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.viewers <- struct{}{}:
@@ -89,7 +89,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-ticker.C:
-		case <-r.Context().Done(): // the viewer has disconnected, or its token was revoked
+		case <-r.Context().Done(): // the viewer has disconnected, or the viewer's token was revoked
 		case <-p.ended:
 			_, _ = fmt.Fprintf(w, "event: ended\ndata: {\"why\":%q}\n\n", p.reason)
 			return

@@ -19,10 +19,10 @@ type minute struct {
 	definitions, compression, cut int // tokens saved
 }
 
-// series has the counts of the last minutes. It is a ring, indexed by the minute modulo 60.
+// series has the counts of the last minutes. It is a ring, whose index is the minute modulo 60.
 type series [minutes]minute
 
-// counts returns the counts of a minute.
+// counts returns the counts of the minute at, in minutes since 1970. If the ring still has an old minute there, it is replaced.
 func (s *series) counts(at int64) *minute {
 	m := &s[at%minutes]
 	if m.at != at {
@@ -31,7 +31,7 @@ func (s *series) counts(at int64) *minute {
 	return m
 }
 
-// add counts a call.
+// add counts a call in the minute at.
 func (s *series) add(at int64, r *request.Event) {
 	m := s.counts(at)
 	m.calls++
@@ -44,13 +44,13 @@ func (s *series) add(at int64, r *request.Event) {
 	}
 }
 
-// since reports whether something was counted after a minute.
+// since reports whether something was counted in a minute after at.
 func (s *series) since(at int64) bool {
 	return slices.ContainsFunc(s[:], func(m minute) bool { return m.at > at })
 }
 
-// plots are the values that the charts of the page show. Each list has one value for each minute, the oldest minute first. The values are
-// numbers of calls or of saved tokens; saved tokens may be negative.
+// plots are the values that the charts of the page show. Each list has one value for each minute, with the oldest minute first. The
+// values are numbers of calls or of saved tokens. A number of saved tokens may be negative.
 type plots struct {
 	Calls       []int `json:"calls"`
 	Errors      []int `json:"errors"`
@@ -83,9 +83,9 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts the tokens that a message has saved and, if it is a call, the call. A call to an unknown server is counted only in
-// the total, since callers can make up any number of server names. A call that was cancelled before it was sent to its server
-// is not counted: if a call needs consent, the page cancels the call, asks the viewer, and then makes the call again.
+// Add counts the tokens that a message has saved and, if the message is a call, the call. A call to an unknown server is counted
+// only in the total, because callers can make up any number of server names. A call that was cancelled before it was sent to its
+// server is not counted: if a call needs consent, the page cancels it, asks the viewer, and then makes the call again.
 func (h *Hour) Add(r *request.Event) {
 	h.addSavings(r)
 	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
@@ -103,8 +103,8 @@ func (h *Hour) Add(r *request.Event) {
 		if h.servers == nil {
 			h.servers = make(map[string]*series)
 		}
-		// Servers that dial in choose their names, so there may be many. The method last forgets servers without a call in this
-		// hour, but it is called only while somebody looks at the page. So they are forgotten here, too.
+		// Servers that dial in choose their names, so there may be many. The method last forgets servers without a call in the last
+		// hour, but it is called only while somebody looks at the page. So Add must forget them, too.
 		maps.DeleteFunc(h.servers, func(_ string, s *series) bool { return !s.since(at - minutes) })
 		one = &series{}
 		h.servers[r.Server] = one
@@ -112,8 +112,8 @@ func (h *Hour) Add(r *request.Event) {
 	one.add(at, r)
 }
 
-// addSavings counts the tokens that are saved by other means than the result of a call. It adds the tokens of definitions that
-// clients did not get. It subtracts the tokens of cut parts of results that clients have read later.
+// addSavings counts the tokens that are saved by other means than the results of calls. It adds the tokens of definitions of tools
+// that clients did not get. It subtracts the tokens of parts that were cut from results and that clients have read later.
 func (h *Hour) addSavings(r *request.Event) {
 	if r.Definitions == nil && r.ReadOn == nil {
 		return
@@ -133,13 +133,13 @@ func (h *Hour) addSavings(r *request.Event) {
 	}
 }
 
-// lastHour has the counts of the last hour as the page receives them.
+// lastHour has the counts of the last hour in the form in which the page gets them.
 type lastHour struct {
 	plots
 	Servers map[string]plots `json:"servers"`
 }
 
-// last returns the counts of the hour that ends now. It forgets servers without a call in this hour.
+// last returns the counts of the hour that ends now. It forgets servers for which nothing was counted in this hour.
 func (h *Hour) last(now time.Time) lastHour {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// Issuer is the authorization server that mcpx runs itself (config key auth.front). If there is one, people log in there, and
-// cannot sign in with a token.
+// Issuer is the authorization server that mcpx runs itself (config key auth.front). If there is one, people sign in to the page by
+// logging in there, and cannot sign in with a token.
 type Issuer interface {
 	// SignIn sends the browser to the login page. After the login, the Issuer calls [Browsers.SignedIn], and then sends the
 	// browser to the path in the parameter back.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
-	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts,
-	// whether the login is still valid. That may take a while. The errors are as for [identity.Verifier.Request].
+	// Standing returns the user of a login. From time to time it asks the OpenID issuer, where users have their accounts, whether
+	// the login is still valid, which may take a while. The errors are those of [identity.Verifier.Request].
 	Standing(ctx context.Context, login string) (*identity.Proof, error)
 	// SignOut ends a login.
 	SignOut(ctx context.Context, login string) error
 }
 
-// Browsers has a session for each browser that has signed in to the pages of mcpx. A browser signs in when its user logs in at
-// the [Issuer] or, if there is no Issuer, with a token. Signing in gives no rights: each page decides itself what its viewers
-// may see.
+// Browsers has a session for each browser that has signed in to the pages of mcpx. A browser signs in when its user logs in at the
+// [Issuer] or, if there is no Issuer, enters a token. Signing in gives no rights by itself: each page decides what its viewers may
+// see.
 type Browsers struct {
 	// Sessions has a session for each browser. A store outside this process must encrypt the sessions.
 	Sessions state.Sessions[Session]
@@ -45,8 +45,8 @@ func (b *Browsers) issuer() Issuer {
 	return b.Issuer()
 }
 
-// Link returns the address, relative to the page, where people sign in by logging in at the [Issuer]. It returns "" if there is
-// no Issuer; then people need a token.
+// Link returns the address, relative to the page, where people sign in by logging in at the [Issuer]. If there is no Issuer, people
+// sign in with a token, and Link returns "".
 func (b *Browsers) Link() string {
 	if b.issuer() == nil {
 		return ""
@@ -54,7 +54,8 @@ func (b *Browsers) Link() string {
 	return signInPath
 }
 
-// SignedIn opens a session for a browser whose user has logged in at the issuer. It ends an earlier session of the browser.
+// SignedIn opens a session for a browser whose user has logged in at the issuer, and sets the browser's cookie. login identifies
+// the login. If the browser had a session, SignedIn ends it.
 func (b *Browsers) SignedIn(w http.ResponseWriter, r *http.Request, login string, who *caller.Principal) error {
 	b.forget(r)
 	until := time.Now().Add(sessionLife)
@@ -66,8 +67,8 @@ func (b *Browsers) SignedIn(w http.ResponseWriter, r *http.Request, login string
 	return nil
 }
 
-// Proof returns the proof of which principal uses a browser, admin or not. It accepts only sessions that were opened through the
-// issuer, not with a token. The errors are as for [identity.Verifier.Request].
+// Proof returns the principal that uses a browser, whether or not it is an admin. It accepts only sessions that were opened by a
+// login at the issuer, not with a token. The errors are those of [identity.Verifier.Request].
 func (b *Browsers) Proof(r *http.Request) (*identity.Proof, error) {
 	one, err := b.session(r)
 	switch {
@@ -79,7 +80,7 @@ func (b *Browsers) Proof(r *http.Request) (*identity.Proof, error) {
 	return b.standing(r.Context(), one)
 }
 
-// session returns the session of a browser. The errors are as for [state.Sessions].
+// session returns the session of a browser. The errors are those of [state.Sessions].
 func (b *Browsers) session(r *http.Request) (*Session, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
@@ -88,7 +89,7 @@ func (b *Browsers) session(r *http.Request) (*Session, error) {
 	return b.Sessions.Get(r.Context(), cookie.Value)
 }
 
-// standing returns the user of a session that was opened through the issuer.
+// standing returns the user of a session that was opened by a login at the issuer.
 func (b *Browsers) standing(ctx context.Context, one *Session) (*identity.Proof, error) {
 	issuer := b.issuer()
 	if issuer == nil {
@@ -101,7 +102,7 @@ func (b *Browsers) standing(ctx context.Context, one *Session) (*identity.Proof,
 	return proof, err
 }
 
-// forget ends the session of a browser, and the login of that session. If this fails, the session and the login end after sessionLife.
+// forget ends the session of a browser, and the login of this session. If this fails, both end after sessionLife.
 func (b *Browsers) forget(r *http.Request) {
 	if one, err := b.session(r); err == nil {
 		_ = b.end(r, one)

@@ -18,19 +18,21 @@ import (
 const (
 	// linkLife is how long a link can be used.
 	linkLife = 2 * time.Minute
-	// The page closes when nobody has used it for unusedFor.
+	// unusedFor is how long nobody must have used the page before it closes.
 	unusedFor = 30 * time.Minute
-	// maxLinks is the maximum number of links. A further link ends the oldest link. The same is true for sessions.
+	// maxLinks is the maximum number of links, and also of sessions. If there is one more, the oldest ends.
 	maxLinks = 20
-	// sessionHeader is the header with the key of a session. The key is not in a cookie, since browsers send the cookies of 127.0.0.1 to
-	// the servers on all its ports, and some browsers keep no Secure cookie that came over http.
+	// sessionHeader is the header with the key of a session. The key is not in a cookie for two reasons: browsers send the cookies
+	// of 127.0.0.1 to the servers on all its ports, and some browsers keep no Secure cookie that came over http.
 	sessionHeader = "X-Mcpx-Session"
 )
 
-// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges the secret for
-// the key of a session, which only the browser tab with the page has. Safe for concurrent use.
+// Links lets a user of this machine see the page: mcpx ui prints a link with a secret, which works once. The page exchanges the
+// secret for the key of a session, which only the browser tab with the page has. A Links may be used by several goroutines at the
+// same time.
 type Links struct {
-	// Host is the address at which the page is served. The page closes when nobody has used it for the time For.
+	// Host is the address at which the page is served, with the port. For is how long nobody must have used the page before it
+	// closes.
 	Host string
 	For  time.Duration
 
@@ -63,8 +65,8 @@ func (l *Links) New() string {
 	return "http://" + l.Host + "/#link=" + one.secret
 }
 
-// Unused reports whether the page was not used for the time For, or is closed; if so, New makes no more links, and the
-// caller has to call Close. Only actions of a person count as use, not the requests that an open page sends by itself.
+// Unused reports whether the page is closed, or was not used for the time For. If so, New makes no more links, and the caller must
+// call Close. Only actions of a person are a use of the page, not the requests that an open page sends by itself.
 func (l *Links) Unused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +94,7 @@ func (l *Links) addressed(r *http.Request) bool {
 	return err == nil && (r.Host == l.Host || r.Host == net.JoinHostPort("localhost", port))
 }
 
-// signIn exchanges the secret of a link for the key of a session. After that, the secret is invalid.
+// signIn exchanges the secret of a link for the key of a session. The secret cannot be used again.
 func (l *Links) signIn(w http.ResponseWriter, secret string) {
 	l.mu.Lock()
 	at, now := -1, time.Now()
@@ -137,7 +139,8 @@ func (l *Links) session(r *http.Request) (at int) {
 	return at
 }
 
-// viewer accepts a request with the key of a session. The proof that it returns has no principal, as for clients over stdio.
+// viewer accepts a request that has the key of a session. The proof that it returns has no principal, because this user needs none,
+// as over stdio.
 func (l *Links) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,8 +157,8 @@ func (p *Page) mode() string {
 	return "hosted"
 }
 
-// sendMode tells the page whether its viewers sign in with links (desk) or otherwise (hosted). It also sends the address where viewers sign
-// in without a token; empty if there is none.
+// sendMode tells the page how its viewers sign in: with links of mcpx ui (desk), or otherwise (hosted). It also sends the address
+// where viewers sign in without a token; empty if there is none.
 func (p *Page) sendMode(w http.ResponseWriter, _ *http.Request) {
 	httpd.WriteJSON(w, http.StatusOK, map[string]string{"mode": p.mode(), "sign_in": p.Browsers.Link()})
 }

@@ -30,23 +30,23 @@ type Options struct {
 	Hour     *Hour
 	// Status returns the content of /status.
 	Status func() any
-	// Browsers has the signed-in browsers. nil means that their sessions are kept in memory, and that they sign in with tokens.
+	// Browsers has the signed-in browsers. With nil, their sessions are kept in memory, and they sign in with tokens.
 	Browsers *Browsers
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
 	Admin func(*caller.Principal) bool
-	// Links is set only for the page of a user's own machine. Whoever has a link counts as that user, so Browsers, Identity and
+	// Links is set only for the page on a user's own machine. Whoever has a link is taken for this user, so Browsers, Identity and
 	// Admin are not used.
 	Links *Links
 	// Calls are the recent calls that the page shows.
 	Calls *Calls
-	// About returns what the page gets in addition to Status, by name; may be nil.
+	// About returns what the page gets in addition to the result of Status, by name; may be nil.
 	About func() map[string]any
-	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. Page calls them only for viewers who may see the
+	// Routes are handlers below /ui/, by their pattern for [http.ServeMux]. The page calls them only for viewers who may see the
 	// page; may be nil.
 	Routes map[string]http.HandlerFunc
-	// Back serves BackPath, to which the browser returns after a login to a server. The handler must verify the request by
-	// itself, because the browser sends no SameSite=Strict cookie with it. May be nil.
+	// Back serves BackPath, to which the browser returns after the user has logged in to a server. The handler must verify the
+	// request by itself, because the browser does not send the SameSite=Strict cookie of the session with it. May be nil.
 	Back   http.HandlerFunc
 	Logger *slog.Logger
 }
@@ -59,7 +59,7 @@ type Page struct {
 	Options
 	mux     *http.ServeMux
 	ended   chan struct{} // closed by EndUnused
-	reason  string        // the reason for the viewers; set before ended is closed
+	reason  string        // what EndUnused tells the viewers; set before ended is closed
 	endOnce sync.Once
 
 	viewers chan struct{} // holds one element per open event stream
@@ -96,13 +96,13 @@ func New(o Options) *Page {
 	return p
 }
 
-// contentPolicy lets the page load its own files and talk to this mcpx, and nothing else, because the page shows texts from untrusted
-// servers.
+// contentPolicy lets the page load its own files and talk to this mcpx, and nothing else. The page needs it because it shows texts
+// from untrusted servers.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send, except GET, HEAD and OPTIONS, because
-// these pages cannot read the answers. With Options.Links it also refuses a foreign Host.
+// ServeHTTP implements http.Handler. It refuses requests that pages of other origins send, except GET, HEAD and OPTIONS: the other
+// pages cannot read the answers to these. With Options.Links it also refuses a Host that is not this machine.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -127,7 +127,7 @@ var kinds = map[string]string{".html": "text/html", ".css": "text/css", ".js": "
 
 // files serves page.html at / and the other assets below /ui/.
 func (p *Page) files() {
-	_ = fs.WalkDir(assets, ".", func(file string, _ fs.DirEntry, _ error) error { // an embedded folder has no errors
+	_ = fs.WalkDir(assets, ".", func(file string, _ fs.DirEntry, _ error) error { // embedded files give no errors
 		kind, ok := kinds[path.Ext(file)]
 		if !ok {
 			return nil // a folder
@@ -148,10 +148,10 @@ func (p *Page) files() {
 	})
 }
 
-// EndStreams ends the event streams, and gives the viewers no reason.
+// EndStreams ends the event streams without telling the viewers why.
 func (p *Page) EndStreams() { p.EndUnused("") }
 
-// EndUnused ends the event streams, and sends the reason to the viewers.
+// EndUnused ends the event streams, and tells the viewers the reason.
 func (p *Page) EndUnused(reason string) {
 	p.endOnce.Do(func() {
 		p.reason = reason

@@ -10,8 +10,8 @@ import (
 )
 
 // ownPeer reports whether a program of this user or of root has opened the connection from remote to host, both addresses of this
-// machine. It is asked before a link of mcpx ui is accepted (see [Links]): mcpx passes the link to the browser as an argument of
-// its command line, which other users of the machine can read, and they can connect to the page too.
+// machine. The page accepts a link of mcpx ui only over such a connection (see [Links]). The reason: mcpx passes the link to the
+// browser as an argument of its command line, which other users of the machine can read, and they can connect to the page too.
 //
 // ownPeer returns false for a connection that the kernel does not list. Under WSL, the kernel does not list the connections of
 // Windows' browsers, so ownPeer always returns true there.
@@ -35,11 +35,12 @@ func ownPeer(remote, host string) bool {
 	return false
 }
 
-// established is the state of a connection that is open at both ends. Once one end is closed, the kernel may not know the user of the
-// connection any more.
+// established is the state of a connection that is open at both ends. When one end is closed, the kernel may no longer know the
+// user of the connection.
 const established = "01"
 
-// kernelAddress writes the address of an IPv4 connection as the kernel's table does.
+// kernelAddress returns the address of an IPv4 connection in the form of the kernel's table, or "none", which matches no entry, for
+// any other text.
 func kernelAddress(text string) string {
 	address, err := netip.ParseAddrPort(text)
 	if err != nil || !address.Addr().Unmap().Is4() {

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// cookieName has a prefix by which browsers accept the cookie only if it is Secure, for this host only and for all paths.
-	// On loopback, most accept it over http too.
+	// cookieName is the cookie of a session. With its prefix, browsers accept the cookie only if it is Secure, for this host only
+	// and for all paths. On loopback, most browsers also accept it over http.
 	cookieName = "__Host-mcpx"
 	// sessionLife is the longest life of a session. The session ends earlier if its token expires or its login ends.
 	sessionLife = 12 * time.Hour
-	// maxSessions is how many sessions are kept in memory at most, and maxSessionBytes is how many bytes they may have together.
+	// maxSessions is the maximum number of sessions in memory, and maxSessionBytes is the maximum size of all of them together.
 	// [state.NewRecords] says which sessions end if there are more.
 	maxSessions, maxSessionBytes = 2000, 16 << 20
-	// maxToken is the longest body of a sign-in, in bytes.
+	// maxToken is the maximum length of the body of a sign-in, in bytes.
 	maxToken = 64 << 10
 )
 
-// Session is a signed-in browser. Its token is verified again at every request. So the session ends when the token
-// expires, is removed from the config, or loses the right to see the page. The browser never gets the token: its
-// cookie is a random ID, which gives no access to /mcp. A store outside this process must encrypt the session.
+// Session is the session of a signed-in browser. Its token is verified again at every request. So the session ends when the token
+// expires, is removed from the config, or loses the right to see the page. The browser never gets the token: its cookie is a random
+// ID, which gives no access to /mcp. A store outside this process must encrypt the session.
 //
-// If the browser has signed in through the issuer, the session has the number of the login in place of a token.
+// If the user of the browser has logged in at the [Issuer], the session has the number of this login instead of a token.
 type Session struct {
 	Token     string `json:"token,omitempty"`
 	Login     string `json:"login,omitempty"`
@@ -51,8 +51,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text + ": " + r.reason.Error() }
 
-// viewer finds the principal of a browser's request by its cookie or client certificate or, with Options.Links, by the key of a
-// session. It ignores an Authorization header.
+// viewer finds the principal of a browser's request. With Options.Links, the request must have the key of a session. Otherwise it
+// needs the cookie of a session or a client certificate. viewer ignores an Authorization header.
 func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	if p.Links != nil {
 		return p.Links.viewer(r)
@@ -91,8 +91,8 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return p.may(proof, err, token != "")
 }
 
-// may refuses a principal that may not see the page. proof and err come from the verification of the request. credential means
-// that the viewer has sent a credential, such as a token.
+// may returns a refusal if a principal may not see the page. proof and err are what the verification of the request has returned.
+// credential is true if the viewer has sent a credential, such as a token.
 func (p *Page) may(proof *identity.Proof, err error, credential bool) (*identity.Proof, *refusal) {
 	const lacksRight = `this account may not see the page: a rule under auth.rights with "admin": true must name it`
 	_, lacksScope := errors.AsType[*identity.ScopeError](err)
@@ -133,7 +133,7 @@ func (p *Page) viewed(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// signIn opens a session for the token or, with Options.Links, for the secret of a link in the body.
+// signIn opens a session for the token in the body or, with Options.Links, for the secret of a link in the body.
 func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Token, Link string }
 	if !Read(w, r, maxToken, &body) {

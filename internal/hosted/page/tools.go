@@ -16,11 +16,11 @@ import (
 	"mcpx/internal/view"
 )
 
-// maxArguments is the longest body of a call, in bytes.
+// maxArguments is the maximum length of the body of a call, in bytes.
 const maxArguments = 4 << 20
 
-// client makes a client of the executor for one request. The page keeps no sessions with servers, and does not answer
-// questions from servers. Only the method call asks the viewer for consent.
+// client makes a client of the executor for one request. This client keeps no sessions with servers, and does not answer questions
+// of servers. Only the method call asks the viewer for consent.
 func (p *Page) client(ctx context.Context) *caller.Client {
 	place := caller.Place{ID: "page " + rand.Text(), View: p.ViewName, Principal: caller.From(ctx)}
 	client := caller.New(place, caller.Said{Name: "mcpx page"})
@@ -41,7 +41,7 @@ func Hints(t *catalog.Tool) (words []string) {
 	return words
 }
 
-// found is a result of inspect or of a call: the text as a model gets it, and its estimated tokens.
+// found is what inspect or a call has returned: the text as a model gets it, and its estimated tokens.
 type found struct {
 	Text   string `json:"text"`
 	Tokens int    `json:"tokens"`
@@ -82,7 +82,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 	var data struct {
 		Tools []struct{ Server, Name, Description string }
 	}
-	_ = json.Unmarshal(result.Structured, &data) // without an error check: a failed search has no structured result
+	_ = json.Unmarshal(result.Structured, &data) // no error check, because a failed search has no structured result
 	for _, t := range data.Tools {
 		out.Tools = append(out.Tools, wire.Encode(map[string]string{"server": t.Server, "name": t.Name, "description": sanitize.Line(t.Description, 160)}))
 	}
