@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// authenticated finds the principal of a request, before its body is read.
+// authenticated is the handler that finds the principal of a request, before the body is read.
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
@@ -33,7 +33,7 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	proof, err := a.proof(r)
 	switch {
-	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // a client looking for metadata below /mcp
+	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // for metadata below /mcp
 		http.NotFound(w, r)
 	case err != nil:
 		a.refuse(w, r, err)
@@ -47,8 +47,8 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// proof verifies the credential of a request. At the paths below AgentsPath, the credential is the token in the query. At other paths,
-// it is a credential that [identity.Verifier.Request] accepts.
+// proof verifies the credential of a request. Below AgentsPath, the credential is the token in the query. At other paths, it is a
+// credential that [identity.Verifier.Request] accepts. Without authentication, the proof and the error are nil.
 func (a *authenticated) proof(r *http.Request) (*identity.Proof, error) {
 	if strings.HasPrefix(r.URL.Path, AgentsPath) {
 		return a.verifier.Agent(r.URL.Query().Get("token"))
@@ -56,33 +56,33 @@ func (a *authenticated) proof(r *http.Request) (*identity.Proof, error) {
 	return a.verifier.Request(r)
 }
 
-// open reports whether a request needs no principal. Probes have no tokens, and the page (/ and /ui/) authenticates its
-// viewers itself. Clients look for an authorization server in the well-known places and at /register, and report "failed to
-// connect" for any answer except 404.
+// open reports whether a request needs no principal. Probes have no tokens, and the page (/ and /ui/) authenticates its viewers
+// itself. Clients look for an authorization server in the well-known places and at /register. If they get any answer except 404
+// there, they report "failed to connect".
 func open(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/", "/healthz", "/readyz", "/register", AgentsPath, AgentsPath + "health": // health has a key in its query
+	case "/", "/healthz", "/readyz", "/register", AgentsPath, AgentsPath + "health": // health checks the key in its query itself
 		return true
 	}
 	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")
 }
 
-// metadataPath is where an authorization server says what it is (RFC 8414).
+// metadataPath is where an authorization server publishes its metadata (RFC 8414).
 const metadataPath = "/.well-known/oauth-authorization-server"
 
 // register answers clients that look for an authorization server where there is none. Claude Code shows the text to
 // its user.
 func (o *Options) register(w http.ResponseWriter, _ *http.Request) {
 	text := "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN"
-	if o.AuthServer != nil && o.AuthServer(metadataPath) != nil { // the client has not found these metadata
+	if o.AuthServer != nil && o.AuthServer(metadataPath) != nil { // the client has not found the metadata
 		text = "clients register where " + metadataPath + " says; a proxy in front of mcpx must pass on that path, and those below /oauth/"
 	}
 	http.Error(w, text, http.StatusNotFound)
 }
 
-// refuse answers a request without a principal. The reason why a token is not valid goes to the log, but not into the answer,
-// since it would help an attacker who guesses tokens. The answer says more only about a genuine token: which scopes it lacks,
-// or for which other audience it is.
+// refuse answers a request that has no principal. Why a token is not valid goes to the log, but not into the answer, because it
+// would help an attacker who guesses tokens. Only about a genuine token does the answer say more: which scopes it lacks, or for
+// which other audience it is.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason error) {
 	a.refusals.note(slog.LevelInfo, r, reason.Error(), "")
 	answerOf(w).reason = reason.Error()
@@ -91,7 +91,7 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason er
 	switch {
 	case errors.Is(reason, identity.ErrMalformed):
 		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
-	case errors.Is(reason, identity.ErrUnavailable): // not 401: a client would then discard a token that may be valid
+	case errors.Is(reason, identity.ErrUnavailable): // after 401, a client would discard a token that may be valid
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
 	case lacks != nil:
@@ -112,8 +112,9 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, reason er
 // shownAudience is the maximum length, in characters, of an answer about the audience of a token.
 const shownAudience = 600
 
-// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1). It names all scopes that a token needs, also
-// if the client's token has some of them: clients log in again with just these. Without an authorization server it names nothing.
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1). It names all scopes that a token
+// needs, even if the client's token has some of them: clients log in again with just the scopes that are named. Without an
+// authorization server it names none.
 func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string) {
 	parameters := []string{`realm="mcpx"`}
 	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {

@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// handler builds the chain of handlers that each request passes. It starts with the innermost handler: each further
-// line wraps the handlers before it.
+// handler builds the chain of handlers that each request passes. It begins with the innermost one: each further line puts a new
+// handler around h.
 func (o *Options) handler() http.Handler {
 	o.Identity = cmp.Or(o.Identity, &identity.Verifier{})
 	o.Limits = cmp.Or(o.Limits, limits.New(conf.Limits{}))
@@ -36,9 +36,9 @@ func (o *Options) handler() http.Handler {
 	return &recovered{h, o.Journal, o.Logger}
 }
 
-// Handler returns the handler that [Serve] uses, for use in another program's HTTP server. Unless anywhere is true, it refuses
-// requests that came to an address other than loopback. stop ends all open requests, and the event streams of the page, for
-// which the program's server would wait in its shutdown.
+// Handler returns the handler that [Serve] uses, for another program's HTTP server. Unless anywhere is true, it refuses requests
+// that came to an address other than loopback. stop ends all open requests and the event streams of the page: the shutdown of the
+// program's server would wait for them.
 func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 	return &embedded{next: o.handler(), anywhere: anywhere, log: o.Logger}, func() {
 		o.Endpoint.EndStreams()
@@ -50,8 +50,8 @@ func Handler(o Options, anywhere bool) (h http.Handler, stop func()) {
 }
 
 // embedded is the outermost handler in another program's HTTP server. mcpx tells clients without a principal apart by their
-// connections, but it does not know the connections of this server. So embedded gives each request a connection of its own.
-// Otherwise two such clients would seem to be one.
+// connections, but it does not know the connections of that server. So embedded gives each request a connection of its own.
+// Otherwise two clients would seem to be one.
 type embedded struct {
 	next     http.Handler
 	anywhere bool
@@ -71,8 +71,8 @@ func (h *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r.WithContext(caller.Over(ctx, &caller.Connection{ID: h.last.Add(1), Life: ctx})))
 }
 
-// recovered is the outermost handler, except for embedded. It answers 500 if a handler panics; without it, net/http would
-// close the connection. It lets the panic with http.ErrAbortHandler pass, and ends the events of the request.
+// recovered is the outermost handler, except for embedded. It answers 500 if a handler panics; without it, net/http would close the
+// connection. It does not stop the panic http.ErrAbortHandler. At the end of each request, it ends the events of the request.
 type recovered struct {
 	next    http.Handler
 	journal *request.Journal
@@ -95,21 +95,21 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(a, r)
 }
 
-// answer is the ResponseWriter that all handlers of the chain share. Handlers store in it what is needed after the
-// response was written.
+// answer is the ResponseWriter that all handlers of the chain share. Handlers store in it what recovered needs after the response
+// was written.
 type answer struct {
 	http.ResponseWriter
 	status    int               // 0 if WriteHeader was not called, which means 200
 	principal *caller.Principal // set by authenticated; nil if the sender is unknown
-	reason    string            // why the request is refused; empty if the status says it
+	reason    string            // why the request is refused; empty if the status says enough
 	events    []*request.Event  // the events of the answered messages; set by endpoint
 }
 
-// finish flushes the response and ends the events of its messages. For a response with an HTTP error, it adds an event about
-// the refusal. It runs after all other handlers, when the call no longer counts against the caller's limit of concurrent calls,
-// so the client's next request is not refused.
+// finish flushes the response and ends the events of its messages. If the status is an HTTP error, it also makes an event about the
+// refusal. It runs after all other handlers. At this point, the call no longer counts against the caller's limit of concurrent
+// calls. So a client that sends its next request after the response is not refused.
 func (h *recovered) finish(a *answer, r *http.Request) {
-	if len(a.events) > 0 { // a flush would keep net/http from adding a Content-Length to refusals
+	if len(a.events) > 0 { // refusals are not flushed, so that net/http adds a Content-Length to them
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 	if a.status >= http.StatusBadRequest {
@@ -127,7 +127,7 @@ func (h *recovered) finish(a *answer, r *http.Request) {
 	}
 }
 
-// answerOf returns the answer behind the ResponseWriter that a handler of the chain was given.
+// answerOf returns the answer of a request. w is the ResponseWriter that a handler of the chain got.
 func answerOf(w http.ResponseWriter) *answer { return w.(*answer) }
 
 // WriteHeader implements http.ResponseWriter.
@@ -136,5 +136,5 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is called by http.ResponseController.
+// Unwrap returns the ResponseWriter of net/http. http.ResponseController calls it.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -12,17 +12,17 @@ import (
 	"mcpx/internal/caller"
 )
 
-// connections is a listener that bounds the number of open connections, since each uses memory and a file descriptor,
+// connections is a listener that bounds the number of open connections, because each connection uses memory and a file descriptor,
 // even if it is silent.
 //
-// A connection is a stranger until it is proved: until a request with a valid credential has come over it, or its
-// client certificate was verified. Strangers never keep other connections out: if there are too many, the stranger
-// that has been silent for longest is closed. So good clients and probes can always connect, even if an attacker
-// holds many half-open connections. For strangers on this machine there is only the bound per address.
+// A connection is a stranger until it is proved: until a request with a valid credential has come over it, or its client
+// certificate was verified. Strangers never keep other connections out. If there are too many strangers, the one that has been
+// silent for the longest time is closed. So good clients and probes can always connect, even if an attacker holds many half-open
+// connections. For strangers on this machine there is only the bound per address.
 //
-// Proved connections have a bound of their own. If it is reached, the request that would prove another connection
-// waits. The last tenth of the places is only for principals with few connections, so that no principal can keep out all
-// others. Without auth, all connections count as proved, and wait in Accept.
+// Proved connections have a bound of their own, the number of slots. If all slots are taken, the next request that would prove a
+// connection waits. The last tenth of the slots is only for principals with few connections, so that no principal can keep out all
+// others. Without auth, all connections count as proved, and Accept waits for a slot.
 type connections struct {
 	net.Listener
 	slots        chan struct{} // holds one element per proved connection; nil means no bound
@@ -61,8 +61,9 @@ func (o *Options) connections(listener net.Listener) *connections {
 	return l
 }
 
-// fitting returns a bound of connections that is at most room, a part of the open files of this process, as sessions with servers need
-// files too. A bound of 0 is none and stays; so does every bound if room is 0.
+// fitting returns most, a bound of connections, or room, if that is less. room is the part of the open files of this process that
+// may be used for connections, because sessions with servers need files too. most = 0 means no bound. If room is 0, it is not
+// known, and fitting returns most.
 func fitting(most, room int) int {
 	if room == 0 {
 		return most
@@ -98,7 +99,8 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// take waits for a slot for a proved connection. It reports false if ctx, the connection or the listener ends first.
+// take waits for a slot for a proved connection. It returns false if ctx ends, gone is closed or the listener is closed before it
+// gets one.
 func (l *connections) take(ctx context.Context, gone <-chan struct{}) bool {
 	if l.slots == nil {
 		return true
@@ -113,8 +115,8 @@ func (l *connections) take(ctx context.Context, gone <-chan struct{}) bool {
 	return false
 }
 
-// claim counts a connection that a principal proves. It reports false if only the last tenth of the places is left, and the
-// principal has more than one connection and more than a hundredth of all places.
+// claim counts a connection that a principal is about to prove. It returns false if only the last tenth of the slots is left, and
+// the principal has more than one connection and more than a hundredth of all slots.
 func (l *connections) claim(who string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +128,7 @@ func (l *connections) claim(who string) bool {
 	return true
 }
 
-// unclaim ends what claim has counted. The caller holds mu.
+// unclaim subtracts a connection that claim has counted. The caller holds mu.
 func (l *connections) unclaim(who string) {
 	if l.of[who]--; l.of[who] == 0 {
 		delete(l.of, who)
@@ -185,19 +187,22 @@ type connection struct {
 	net.Conn
 	of      *connections
 	address netip.Addr
-	proved  atomic.Bool        // set while of.mu is held
-	caller  caller.Connection  // Life ends with the connection; the context of a request does so only once its body was read
-	end     context.CancelFunc // ends caller.Life
+	proved  atomic.Bool // written while of.mu is held
+	// Life ends with the connection. The context of a request cannot replace it: it notices the end of the connection only when the
+	// body was read.
+	caller caller.Connection
+	end    context.CancelFunc // ends caller.Life
 
-	// These fields are guarded by of.mu. ofAddress is the connection's element in its list in of.addresses, and stranger the one in
-	// of.strangers. Both are nil if the connection is not a stranger; stranger is also nil for a connection from this machine.
+	// These fields are guarded by of.mu. ofAddress is the connection's element in its list in of.addresses, and stranger is its
+	// element in of.strangers. Both are nil if the connection is not a stranger. For a connection from this machine, stranger is
+	// always nil.
 	ofAddress, stranger *list.Element
 	closed              bool
 	principal           string // who has proved the connection; empty without auth
 }
 
-// prove marks the connection as proved by a principal, for which it needs a slot. It reports false if the principal has too many
-// connections, if no slot became free before ctx ended, or if the connection is closed. c may be nil.
+// prove marks the connection as proved by a principal. For this it needs a slot. It returns false if the principal has too many
+// connections, if no slot becomes free before ctx ends, or if the connection is closed. c may be nil; prove then returns true.
 func (c *connection) prove(ctx context.Context, who string) bool {
 	if c == nil || c.proved.Load() {
 		return true
@@ -208,7 +213,7 @@ func (c *connection) prove(ctx context.Context, who string) bool {
 	taken := c.of.take(ctx, c.caller.Life.Done())
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if !taken || c.closed || c.proved.Load() { // the latter two happened while prove was waiting
+	if !taken || c.closed || c.proved.Load() { // while prove waited, c was closed or proved by another request
 		if c.of.unclaim(who); taken {
 			c.of.leave()
 		}
@@ -220,13 +225,13 @@ func (c *connection) prove(ctx context.Context, who string) bool {
 	return true
 }
 
-// noPlace answers a request whose connection got no slot for a proved connection.
+// noPlace answers a request whose connection cannot be proved, because it got no slot.
 func noPlace(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "too many connections; try again", http.StatusServiceUnavailable)
 }
 
-// heard notes that a complete request header has come over the connection, so it was not silent. c may be nil.
+// heard notes that the connection was not silent: a complete request header has come over it. c may be nil.
 func (c *connection) heard() {
 	if c == nil || c.proved.Load() {
 		return
@@ -249,7 +254,7 @@ func (l *connections) leave() {
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
-	defer c.end() // after closing: a request that is still waiting for a slot can no longer be answered
+	defer c.end() // after the connection was closed: a request that still waits for a slot can no longer be answered
 	c.of.mu.Lock()
 	first := !c.closed
 	c.closed = true
@@ -276,7 +281,7 @@ type connectionKey struct{}
 
 // withConnection adds the connection to the context of its requests ([http.Server.ConnContext]).
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // c is a TLS connection around the one that is needed
+	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // c is a TLS connection around the *connection
 		c = secret.NetConn()
 	}
 	own, ok := c.(*connection)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// shared lets web pages read the responses (CORS), if the handler guard has accepted their origin. It comes before the
-// handler authenticated in the chain, because preflight requests have no token. Without auth, no page may read responses; otherwise any
-// page open on this machine could call every tool.
+// shared lets web pages read the responses (CORS), if the handler guard has accepted their origin. In the chain it comes before the
+// handler authenticated, because preflight requests have no token. Without auth, no web page may read responses, because otherwise
+// any page that is open on this machine could call every tool.
 type shared struct {
 	next    http.Handler
 	options *Options
@@ -29,8 +29,8 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	// All headers are allowed, since MCP servers may define headers of their own (Mcp-Param-...). No header except
-	// the one with the token gives any rights.
+	// All headers are allowed, because MCP servers may define headers of their own (Mcp-Param-...). Only the header with the token
+	// gives any rights.
 	if wanted := strings.Join(r.Header.Values("Access-Control-Request-Headers"), ", "); wanted != "" {
 		h.Set("Access-Control-Allow-Headers", wanted)
 		h.Add("Vary", "Access-Control-Request-Headers")

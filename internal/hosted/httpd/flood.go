@@ -14,9 +14,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// flood answers 429 to requests that come too fast, before their bodies are read. The handler beforeAuth counts a request for
-// the address of the sender, unless the credential of the request was valid the last time. The handler afterAuth counts the
-// request for its principal. If auth is not configured, only afterAuth counts, all requests together. Probes are not counted.
+// flood answers 429 to requests that come too fast, before their bodies are read. The handler beforeAuth counts a request for the
+// address of the sender, unless the credential of the request was valid earlier. The handler afterAuth counts the request for its
+// principal. Without auth only afterAuth counts, and it counts all requests together. Probes are not counted.
 type flood struct {
 	options *Options
 	pauses  chan struct{} // holds one element per delayed request
@@ -24,16 +24,16 @@ type flood struct {
 }
 
 const (
-	// floodPause is the average delay of a refusal. It slows down a sender that waits for each answer. The delays are
-	// random, so that they do not all end at the same time.
+	// floodPause is the average delay of a refusal. It slows down senders that wait for each answer. The delays are random, so that
+	// they do not all end at the same time.
 	floodPause = 100 * time.Millisecond
-	// maxPaused is how many requests and refusals may be delayed at the same time. Further ones are not delayed.
+	// maxPaused is the maximum number of requests and refusals that are delayed at the same time. Further ones are not delayed.
 	maxPaused = 10_000
 	// floodLog is the least time between two log lines about floods.
 	floodLog = 10 * time.Second
 )
 
-// beforeAuth counts requests for their address, if auth is configured.
+// beforeAuth counts requests for the addresses they come from, if auth is configured.
 func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connectionOf(r.Context()).heard()
@@ -53,8 +53,9 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	})
 }
 
-// afterAuth counts requests for their principal. It delays requests that come faster than the principal's pace, and the answers
-// to senders that are refused repeatedly. A request with a principal proves its connection.
+// afterAuth counts requests for their principals. It delays a request if the requests of the principal come faster than the pace of
+// the quota. It also delays the error answers to a principal that gets many. A request with a principal proves its connection (see
+// [connections]).
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := caller.From(r.Context())
@@ -79,12 +80,12 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		f.pause(r.Context(), wait)
 		next.ServeHTTP(w, r)
 		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, AddressOf(r.RemoteAddr)) {
-			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer only after the handler returns
+			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer after next returns
 		}
 	})
 }
 
-// refused is called when the handler guard refuses a request. It delays the answer if there were too many refusals for the same
+// refused is called when the handler guard has refused a request. It delays the answer if there were too many refusals for the same
 // address. A nil *flood does not delay.
 func (f *flood) refused(r *http.Request) {
 	if f != nil && f.options.Limits.Refused(nil, AddressOf(r.RemoteAddr)) {
@@ -113,8 +114,8 @@ func uneven(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 // probe reports whether a request is a health check.
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// sender returns the address and the credential of a request. The credential is the Authorization header or, without
-// one, the token of an agent or the client's certificate.
+// sender returns the address and the credential of a request. The credential is the Authorization header. Without this header, it
+// is the token of an agent, or else the client's certificate.
 func sender(r *http.Request) (address netip.Addr, credential string) {
 	credential = r.Header.Get("Authorization")
 	if credential == "" && strings.HasPrefix(r.URL.Path, AgentsPath) {
@@ -126,10 +127,10 @@ func sender(r *http.Request) (address netip.Addr, credential string) {
 	return AddressOf(r.RemoteAddr), credential
 }
 
-// AddressOf returns the address under which the requests of a remote host are counted. An IPv6 host usually has a
-// whole /64, so all addresses in one /64 are counted together.
+// AddressOf returns the address for which requests from a remote address are counted. remote has the form of
+// [http.Request.RemoteAddr]. An IPv6 host usually has a whole /64 network, so all its addresses are counted together.
 func AddressOf(remote string) netip.Addr {
-	port, _ := netip.ParseAddrPort(remote) // remote has the form that package net returns
+	port, _ := netip.ParseAddrPort(remote)
 	address := port.Addr().Unmap().WithZone("")
 	if address.Is6() {
 		network, _ := address.Prefix(64)

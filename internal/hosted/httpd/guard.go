@@ -12,20 +12,21 @@ import (
 )
 
 // guard admits only requests whose Host and Origin belong to mcpx. It protects against web pages: browsers send the origin of the
-// page with each request, and a page that reaches mcpx by DNS rebinding sends another host. Probes may have any Host, because
-// load balancers send one of their own choice. A probe with a foreign Host gets only the public content of /readyz ([Readiness]).
+// page with each request, and a page that reaches mcpx by DNS rebinding sends a different host. Probes may have any Host, because
+// load balancers choose it themselves. A probe with a foreign Host gets only the public content of /readyz ([Readiness]).
 type guard struct {
 	next     http.Handler
 	options  *Options
 	refusals *refusals
 	flood    *flood // nil means that refusals are not delayed
-	// local caches the last Host that is a loopback name or address, since most requests have the same Host.
+	// local is the last Host that was found to be a loopback name or address. It is cached because most requests have the same
+	// Host.
 	local atomic.Pointer[string]
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if g.options.draining.Load() { // the client's next request needs a new connection, which a load balancer opens elsewhere
+	if g.options.draining.Load() { // so that the client opens a new connection, which a load balancer sends elsewhere
 		w.Header().Set("Connection", "close")
 	}
 	switch {
@@ -42,7 +43,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost calls [Options.ownHost], but remembers the last Host that is a loopback name or address.
+// ownHost does what [Options.ownHost] does, but caches the last Host that is a loopback name or address.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true
@@ -56,8 +57,8 @@ func (g *guard) ownHost(r *http.Request) bool {
 	return true
 }
 
-// ownHost reports whether the Host is this machine, the host of the public URL, or the IP address that the request
-// came to. DNS rebinding works with names, not with IP addresses.
+// ownHost reports whether the Host is this machine, the host of the public URL, or the IP address that the request came to. Any IP
+// address is safe, because DNS rebinding needs a name.
 func (o *Options) ownHost(r *http.Request) bool {
 	host := strings.ToLower(r.Host)
 	if localHost(host) {

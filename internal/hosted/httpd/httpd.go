@@ -1,5 +1,5 @@
-// Package httpd is the HTTP server around package front. It decides who may connect and how long a client may take,
-// and serves the pages about the state of the process.
+// Package httpd is the HTTP server around package front. It decides who may connect and how long a client may take, and serves the
+// paths about the state of the process, such as /readyz and /status.
 package httpd
 
 import (
@@ -27,25 +27,27 @@ import (
 	"mcpx/internal/request"
 )
 
-// Endpoint answers MCP requests at Options.Path and below and, with Options.SSE, at /sse and /messages.
+// Endpoint answers MCP requests at Options.Path and below. With Options.SSE, it also answers requests at /sse and /messages.
 type Endpoint interface {
 	// Serve answers a request, and returns the events of its messages. httpd ends these events after the response was
 	// sent.
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
-	// EndStreams ends the requests that wait for events, not for a result. It is called once Options.Drain has passed.
+	// EndStreams ends those requests that wait for events and not for a result. In a shutdown it is called when Options.Drain is
+	// over.
 	EndStreams()
-	// EndCalls ends all other open requests with an error. It is called once Options.Grace has passed after Options.Drain. In
-	// another program's HTTP server, the func stop that [Handler] returns calls it after EndStreams, without waiting.
+	// EndCalls ends all other open requests with an error. In a shutdown it is called when Options.Drain and then Options.Grace are
+	// over. In another program's HTTP server, the func stop that [Handler] returns calls it after EndStreams, without waiting.
 	EndCalls()
 }
 
-// Page is the status page. [Serve] calls EndStreams once Options.Drain has passed, and the stop of [Handler] calls it too.
+// Page is the status page. EndStreams ends its event streams: [Serve] calls it when Options.Drain is over, and the func stop of
+// [Handler] calls it too.
 type Page interface {
 	http.Handler
 	EndStreams()
 }
 
-// Options are the settings of a server. A duration of 0 means its default.
+// Options are the settings of a server. If a duration is 0, it has its default.
 type Options struct {
 	Endpoint Endpoint
 	// Path is the path of the endpoint; empty means /mcp.
@@ -56,18 +58,18 @@ type Options struct {
 	TLS *TLS
 	// Limits bound the connections and the rate of requests; nil means no bounds, except for error answers.
 	Limits *limits.Limits
-	// AuthServer returns the handler of a path that needs no token: a path of the authorization server, or a page on which
-	// users log in to servers. It returns nil for other paths. AuthServer itself may be nil.
+	// AuthServer returns the handler of a path that needs no token: a path of the authorization server, or a page on which users
+	// log in to servers. For other paths it returns nil. AuthServer itself may be nil.
 	AuthServer func(path string) http.Handler
 	// SSE makes the endpoint available also at /sse and /messages, for the HTTP+SSE transport of 2024-11-05.
 	SSE bool
 	// Grace is how long the shutdown waits for open requests; 0 means 4 s.
 	Grace time.Duration
-	// Drain is how long the server still accepts connections and serves requests after the shutdown began, while /readyz
-	// already answers 503. It gives load balancers the time to notice. Grace begins afterwards.
+	// Drain is how long the server still accepts connections and serves requests after the shutdown has begun, while /readyz
+	// already answers 503. In this time, load balancers notice the shutdown. Grace begins after Drain.
 	Drain time.Duration
-	// Ready returns the content of /readyz. If auth is configured, only public is shown, since probes have no tokens.
-	// Otherwise whole is shown, but only to requests whose Host names this machine.
+	// Ready returns two contents of /readyz. If auth is configured, only public is shown, because probes have no tokens. Otherwise
+	// requests whose Host belongs to this machine get whole, and others get public.
 	Ready func() (public Readiness, whole any)
 	// Journal gets an event for each answered message and each HTTP error; may be nil.
 	Journal *request.Journal
@@ -79,7 +81,7 @@ type Options struct {
 	// it; a nil Measures lets everyone read it.
 	Metrics  http.Handler
 	Measures func(*caller.Principal) bool
-	// Page serves / to browsers, and /ui/. If it is nil, / is plain text.
+	// Page serves /ui/, and / for browsers. If it is nil, / is plain text for browsers too.
 	Page Page
 	Routes
 	// Version is the version of mcpx, shown at /.
@@ -89,13 +91,13 @@ type Options struct {
 	timeouts
 }
 
-// Routes are handlers for paths outside the endpoint; if one is nil, its path does not exist. Dial serves /dial/ and Agents
-// serves AgentsPath: servers dial in there. Servers serves /api/servers and Dialled serves /api/dialled, and the paths below
-// them, to principals for which Options.Admin returns true.
+// Routes are handlers for paths outside the endpoint. If one is nil, its path does not exist. Servers dial in at Dial, which serves
+// /dial/, and at Agents, which serves AgentsPath. Servers serves /api/servers, Dialled serves /api/dialled, and each also the paths
+// below. These two are only for principals for which Options.Admin returns true.
 type Routes struct{ Dial, Agents, Servers, Dialled http.Handler }
 
-// AgentsPath is the path below which tool servers dial in as in the older system that mcpx replaces. Such a server belongs to
-// an agent, and has the agent's token in the query of its URL.
+// AgentsPath is the path below which tool servers dial in as in the older system that mcpx replaces. Such a server belongs to an
+// agent, and its URL has the agent's token in the query.
 const AgentsPath = "/mcp_endpoint/"
 
 // timeouts bound the parts of a request. headerTimeout bounds the time to receive its header (0 means 10 s), bodyTimeout bounds
@@ -109,17 +111,17 @@ type timeouts struct {
 
 // Readiness is the public content of /readyz.
 type Readiness struct {
-	// Ready means that mcpx has tried to connect to every server, or for long enough, and that calls are possible. While the
-	// server drains, Ready is false.
+	// Ready means that calls are possible, and that mcpx has tried to connect to every server, or has tried for long enough. While
+	// the server drains, Ready is false.
 	Ready bool `json:"ready"`
 	// Degraded names the parts of mcpx that fail, such as audit.
 	Degraded []string `json:"degraded,omitempty"`
 }
 
-// BindError is returned if mcpx refuses to listen on an address that is reachable from other machines.
+// BindError is returned if mcpx refuses to listen on an address because other machines can reach it.
 type BindError struct {
 	Addr string
-	// Profiles means that profiles should have been served there, which neither tokens nor --insecure permit.
+	// Profiles means that profiles should have been served there. Neither tokens nor --insecure allow this.
 	Profiles bool
 }
 
@@ -163,8 +165,8 @@ func (e *ListenError) Hint() string {
 	return "take another port"
 }
 
-// Listen listens on addr, which is an address or only a port. If it is only a port, the host is 127.0.0.1. Unless anywhere is
-// true, Listen accepts only loopback addresses.
+// Listen listens on addr, which is an address with a port, or only a port. For only a port, the host is 127.0.0.1. Unless anywhere
+// is true, Listen accepts only loopback addresses, and returns a [BindError] for others.
 func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -194,12 +196,11 @@ func OnLoopback(listener net.Listener) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// lastAnswers is how long the shutdown waits, after it has ended the open calls, until their error responses are
-// sent.
+// lastAnswers is how long the shutdown waits for the error responses of the open calls that it has ended.
 const lastAnswers = 200 * time.Millisecond
 
-// Serve serves requests until ctx ends. Then it goes on for Options.Drain, and afterwards lets open requests finish for at
-// most Options.Grace.
+// Serve serves requests until ctx ends. Then it goes on for Options.Drain. After that it accepts no more connections, and gives
+// open requests Options.Grace to finish.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	o.Grace = cmp.Or(o.Grace, 4*time.Second)
 	o.headerTimeout = cmp.Or(o.headerTimeout, 10*time.Second)
@@ -237,7 +238,8 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if err := o.drain(served); err != nil {
 		return fmt.Errorf("serving HTTP: %w", err)
 	}
-	o.Endpoint.EndStreams() // EndStreams ends requests that Shutdown would wait for
+	// EndStreams ends requests for which Shutdown would wait.
+	o.Endpoint.EndStreams()
 	if o.Page != nil {
 		o.Page.EndStreams()
 	}
@@ -256,7 +258,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	return err
 }
 
-// drain waits for Options.Drain, while /readyz answers 503. It returns early, with the error, if serving fails.
+// drain waits for Options.Drain, while /readyz answers 503. If serving fails meanwhile, it returns the error at once.
 func (o *Options) drain(served <-chan error) error {
 	if o.Drain <= 0 {
 		return nil
@@ -279,7 +281,7 @@ func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
 	answerOf(w).events = o.Endpoint.Serve(w, r)
 }
 
-// pages routes requests to the endpoint, the pages about the process, and [Routes].
+// pages routes requests to the endpoint, to the pages about the process, and to [Routes].
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(o.path(), o.endpoint)
@@ -330,8 +332,8 @@ func (o *Options) pages() http.Handler {
 // readyz answers whether this process should get new requests.
 func (o *Options) readyz(w http.ResponseWriter, r *http.Request) {
 	public, info := o.Ready()
-	// Without auth, the details are for everyone on this machine, but not for a web page that reaches mcpx by DNS
-	// rebinding. With auth they are for clients with a token, which probes do not have.
+	// Without auth, a request gets the details if its Host belongs to this machine. So a web page that reaches mcpx by DNS
+	// rebinding does not get them. With auth nobody does, because probes have no tokens.
 	if o.Identity.Options() != nil || !o.ownHost(r) {
 		info = public
 	}
@@ -345,7 +347,7 @@ func (o *Options) readyz(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, status, info)
 }
 
-// only serves the principals for which the func allowed returns true. If allowed is nil, it serves everyone.
+// only serves requests of principals for which allowed returns true. If allowed is nil, it serves everyone.
 func only(allowed func(*caller.Principal) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if allowed != nil && !allowed(caller.From(r.Context())) {
@@ -356,7 +358,7 @@ func only(allowed func(*caller.Principal) bool, next http.Handler) http.Handler 
 	})
 }
 
-// start serves the status page to browsers, and a text to other programs. The text does not reveal the configuration.
+// start serves the status page to browsers, and a text to other programs. The text says nothing about the config.
 func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if o.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -382,7 +384,7 @@ For a look with a terminal:
     curl %[2]s/metrics     the same for Prometheus, and more
     curl %[2]s/readyz      whether every server has been tried
     curl %[2]s/healthz     whether mcpx is up
-`, o.Version, scheme+"://"+r.Host, o.path()) // guard has checked Host, so it can be shown
+`, o.Version, scheme+"://"+r.Host, o.path()) // guard has checked r.Host, so it can be shown
 }
 
 // WriteJSON answers with JSON.

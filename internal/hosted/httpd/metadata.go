@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// wellKnown is the path prefix of protected resource metadata (RFC 9728).
+// wellKnown is the beginning of the paths of protected resource metadata (RFC 9728).
 const wellKnown = "/.well-known/oauth-protected-resource"
 
 func metadataURL(resource *url.URL) string {
@@ -15,9 +15,9 @@ func metadataURL(resource *url.URL) string {
 	return at.String()
 }
 
-// metadata serves the protected resource metadata (RFC 9728), which tells a client where to get a token. Each path
-// has its own document, as clients refuse metadata about any URL but the one they use. The document at the root is
-// about the endpoint. Without an authorization server there are no documents.
+// metadata serves the protected resource metadata (RFC 9728), which tells a client where to get a token. Each path of mcpx has its
+// own document, because clients refuse metadata about any URL but the one they use. The document at the root is about the endpoint.
+// Without an authorization server there are no documents.
 func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	asked := o.Identity.Options()
 	if asked == nil || len(asked.AuthorizationServers) == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -25,7 +25,7 @@ func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, wellKnown)
-	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // the path has the beginning under which a proxy serves mcpx
+	if below, ok := strings.CutPrefix(path, asked.Folder()); ok { // a proxy serves mcpx below this folder
 		path = below
 	}
 	if strings.Trim(path, "/") == "" {

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/hosted/identity"
 )
 
-// ServeProfiles serves the profiles of this process at /debug/pprof/ until ctx ends. When ctx ends, it does not wait
-// for a profile that is still being recorded.
+// ServeProfiles serves the profiles of this process at /debug/pprof/ until ctx ends. It does not wait for a profile that is then
+// still being recorded.
 func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // serves the index, and the profiles listed there
@@ -23,7 +23,7 @@ func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	guarded := &guard{next: mux, options: &Options{
-		Identity: &identity.Verifier{}, Logger: log, timeouts: timeouts{draining: new(atomic.Bool)}, // profiles never drain
+		Identity: &identity.Verifier{}, Logger: log, timeouts: timeouts{draining: new(atomic.Bool)}, // draining stays false
 	}, refusals: &refusals{log: log}}
 	server := &http.Server{
 		Handler:           &recovered{next: guarded, log: log},

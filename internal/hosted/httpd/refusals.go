@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/hosted/limits"
 )
 
-// refusals logs refused requests, with short lines and at a bounded rate, since anyone can cause refusals.
+// refusals logs refused requests. Anyone can cause refusals, so the lines are short, and their rate has a bound.
 type refusals struct {
 	log   *slog.Logger
 	lines limits.Lines
@@ -18,7 +18,8 @@ type refusals struct {
 // shownRefused is the maximum length, in characters, of a text from a request in a log line.
 const shownRefused = 200
 
-// note logs a refused request. cause is the part of the request that caused the refusal; it is empty if reason says everything.
+// note logs a refused request. reason says why it was refused. cause is the part of the request that was the reason; empty if
+// reason says everything.
 func (l *refusals) note(level slog.Level, r *http.Request, reason, cause string) {
 	if !l.log.Enabled(context.Background(), level) {
 		return

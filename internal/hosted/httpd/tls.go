@@ -18,8 +18,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// lookEvery is the time between two checks of the certificate files. Each check reads the files. Their modification
-// times are no help in Kubernetes, where the files are symbolic links whose targets change.
+// lookEvery is the time between two checks of the certificate files. Each check reads the files. Their modification times would not
+// help in Kubernetes, where the files are symbolic links whose targets change.
 const lookEvery = 10 * time.Second
 
 // TLS holds the certificates of the server, and reloads changed files while Serve runs.
@@ -30,7 +30,7 @@ type TLS struct {
 	seen  [3][]byte // contents of the files at the last check
 }
 
-// certificates are the parsed certificate files.
+// certificates are what the files contain, parsed.
 type certificates struct {
 	config *tls.Config
 	roots  map[string]bool // DER of the CAs that may sign client certificates; nil without ClientCA
@@ -47,8 +47,8 @@ func LoadTLS(files conf.TLS, log *slog.Logger) (*TLS, error) {
 	return t, nil
 }
 
-// look reads the files. changed is false if nothing has changed since the last check: neither the contents of the files nor, if
-// a file cannot be read, which file that is.
+// look reads the files. changed is false if the result is that of the last check: the files have the same contents, or the same
+// file still cannot be read. next is nil if nothing has changed, or after an error.
 func (t *TLS) look() (next *certificates, changed bool, err error) {
 	var data [3][]byte
 	for i, name := range []string{t.files.Cert, t.files.Key, t.files.ClientCA} {
@@ -110,8 +110,8 @@ func authorities(data []byte) (*x509.CertPool, map[string]bool, error) {
 	return pool, roots, nil
 }
 
-// follow reads the files again and again until ctx ends, and uses changed ones. If a file is invalid, for example
-// because the certificate is already new and its key is not, the previous certificates stay in use.
+// follow reads the files every lookEvery until ctx ends, and uses changed ones. If a file is invalid, for example because the
+// certificate is already new and its key is not, the previous certificates stay in use.
 func (t *TLS) follow(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -131,7 +131,7 @@ func (t *TLS) follow(ctx context.Context) {
 	}
 }
 
-// config returns the config for the listener. Each handshake uses the current certificates.
+// config returns the TLS config for the listener. Each handshake uses the certificates that are current at that time.
 func (t *TLS) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -139,8 +139,8 @@ func (t *TLS) config() *tls.Config {
 	}
 }
 
-// trusted refuses a request if the CA of its client certificate is no longer trusted, even if the CA was trusted during the
-// handshake. A client certificate that is still trusted proves its connection.
+// trusted refuses a request if the CA of its client certificate is not trusted any more, although it was trusted during the
+// handshake. A client certificate that is still trusted proves its connection (see [connections]).
 func (t *TLS) trusted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if roots := t.now.Load().roots; r.TLS != nil && !trusts(roots, r.TLS.VerifiedChains) {
