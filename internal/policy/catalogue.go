@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// Catalogues computes what callers may see of a snapshot of the registry, which holds all servers and their tools.
-// The zero value is ready for use. Safe for concurrent use.
+// Catalogues computes what callers may see of a snapshot of the registry, which holds all servers and their tools. The zero value
+// is ready for use. Several goroutines may use it at the same time.
 //
-// The same snapshot always gives the same catalogue. A server whose tools and rules are unchanged keeps the same list
-// of tools, so that caches can recognize the list by its pointer.
+// The same snapshot always gives the same catalogue. If a new snapshot has a server with the same tools and rules, the server keeps
+// its list of tools. So caches can recognize the list by its pointer.
 type Catalogues struct {
-	// Apps means that the catalogue also has the tools that only the user interfaces of their servers (MCP Apps) may call.
+	// Apps means that the catalogue also has those tools that only the user interfaces of their servers (MCP Apps) may call.
 	Apps bool
 
 	mu   sync.Mutex
@@ -24,7 +24,7 @@ type Catalogues struct {
 	made *catalog.Snapshot
 }
 
-// Of returns what a caller may see of a snapshot: everything except the tools that its rules hide.
+// Of returns what a caller may see of a snapshot: everything except the tools that the rules of the snapshot hide.
 func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot { return c.of(snap, c.Apps) }
 
 func (c *Catalogues) of(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
@@ -63,7 +63,7 @@ func sameFilters(a, b catalog.Rules) bool {
 }
 
 // server returns the visible part of a server. unchanged means that the rules are the same as in the last call. If the tools are
-// the same too, server reuses the list of tools that it made in that call.
+// also the same, server returns the list of tools that it made in the last call.
 func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, unchanged bool) catalog.Server {
 	if unchanged {
 		was, known := c.from.Server(s.Name)
@@ -95,8 +95,8 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, unchan
 	return visible
 }
 
-// see returns the tool as callers see it, or what hides it. If apps is true, tools that are only for apps are visible
-// too.
+// see returns the tool as callers see it, or the reason why it is hidden: the result of rules.See. If apps is true, tools that are
+// only for apps are visible too.
 func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (seen *catalog.Tool, hiddenBy string) {
 	if !apps || !t.AppOnly {
 		return rules.See(s, t)
@@ -113,8 +113,9 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden returns a text that explains why no tool is visible. tools is how many tools the server has, and by has the
-// keys that hide them. The text is empty if the caller's rights hide tools, since the caller must not learn about hidden tools.
+// hidden returns a text that explains why no tool of a server is visible. tools is how many tools the server has, and by has the
+// config keys that hide them. If the caller's rights hide tools, the text is empty, because the caller must not learn of these
+// tools.
 func hidden(tools int, by []string) string {
 	if slices.Contains(by, byRights) {
 		return ""

@@ -7,20 +7,20 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Dialled is a server that has connected to mcpx by itself (dialled in), on behalf of a principal.
+// Dialled is a server that has dialled in: it has connected to mcpx, with the credential of a principal, and not mcpx to it.
 type Dialled struct {
 	Server string // the name under which mcpx serves it
-	Owner  string // the ID of the principal
-	// For says who sees the server. If the server is only for its owner, the owner sees it without any rule of auth.rights. Any
-	// other server is visible only to principals to whom a rule permits it.
+	Owner  string // the ID of the principal that has dialled in
+	// For says who sees the server. With [conf.DialSelf], only the owner sees it, and needs no rule of auth.rights. With any other
+	// value, a principal sees the server only if a rule also permits it.
 	For string
-	// If For is [conf.DialGroup], Groups are the groups of the principals that see the server.
+	// Groups are set if For is [conf.DialGroup]: principals that have one of these groups see the server.
 	Groups []string
-	// Unapproved means that no admin has approved the server for others yet: only its owner sees it.
+	// Unapproved means that no admin has approved the server for others yet. Only its owner sees it until then.
 	Unapproved bool `json:"-"`
 }
 
-// opens reports whether the server is meant for a principal. Unless For is [conf.DialSelf], a rule must also permit the server.
+// opens reports whether the server is meant for a principal. Unless For is [conf.DialSelf], a rule must permit it, too.
 func (d *Dialled) opens(p *caller.Principal) bool {
 	switch {
 	case d.Unapproved:
@@ -32,7 +32,7 @@ func (d *Dialled) opens(p *caller.Principal) bool {
 	return d.Owner == p.ID
 }
 
-// With makes r decide about these servers too, and returns r. It must be called before r is used.
+// With makes r also decide about the servers in dialled, and returns r. It must be called before r is used.
 func (r *Rights) With(dialled []Dialled) *Rights {
 	if r == nil || len(dialled) == 0 {
 		return r
@@ -41,9 +41,9 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 	return r
 }
 
-// dialledFor returns the dialled-in servers that a principal must not see (hidden), and those that it sees without a rule
-// (owned). key is the principal's key in the cache of Permissions. longer is key with one more byte for each dialled-in server: the
-// byte says whether the principal sees the server. Principals with equal keys share their Permissions.
+// dialledFor sorts the servers that have dialled in: hidden are those that the principal must not see, and owned those that it sees
+// without a rule. It also appends one byte for each of these servers to key, which says in which of the two lists it is, if in any.
+// The result, longer, becomes the principal's key in Rights.grants: principals with equal keys share their Permissions.
 func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, owned []string) {
 	if len(r.dialled) > 0 {
 		key = append(key, 0xff) // separates the bytes that follow from the indexes of rules
@@ -63,8 +63,8 @@ func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hid
 	return key, hidden, owned
 }
 
-// MayDial returns the first rule that lets a principal connect a server of its own to mcpx under a name; nil if there is none.
-// Without authentication p is nil, and only rules for every principal apply.
+// MayDial returns the first rule that lets a principal dial in with a server under a name; nil if there is none. Without
+// authentication p is nil, and only rules that are for every principal apply.
 func MayDial(rules []conf.DialRule, p *caller.Principal, name string) *conf.DialRule {
 	for i := range rules {
 		rule := &rules[i]

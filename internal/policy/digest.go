@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Digest identifies a tool's definition: its name, description, schemas and annotations, regardless of white space
-// and the order of members. It is "sha256:" followed by hexadecimal digits.
+// Digest returns a text that identifies a tool's definition: name, description, schemas and annotations. White space and the order
+// of members make no difference. The text is "sha256:" and hexadecimal digits.
 func Digest(t *catalog.Tool) string {
 	sum := sha256.Sum256(wire.Encode([]any{
 		t.Name, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), canonical(t.Annotations),
@@ -19,7 +19,8 @@ func Digest(t *catalog.Tool) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonical decodes a value. If the result is encoded again, its members are sorted and its numbers unchanged.
+// canonical decodes a value so that encoding it again sorts its members and keeps its numbers as they were. It returns nil if raw
+// is not JSON.
 func canonical(raw json.RawMessage) (value any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -29,7 +30,7 @@ func canonical(raw json.RawMessage) (value any) {
 	return value
 }
 
-// Differences lists the members in which two definitions of a tool differ.
+// Differences returns the names of the members in which two definitions of a tool differ.
 func Differences(a, b *catalog.Tool) (members []string) {
 	for _, part := range []struct {
 		name string

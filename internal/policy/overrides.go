@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// overridden returns a tool as corrected by the overrides whose names match: each member is taken from the first of them that has
-// it. If none matches, it returns the tool itself. An override cannot give the tool a name for which the func isTaken returns true.
+// overridden returns a tool as corrected by those overrides whose globs match its name. If several of them set the same member, the
+// first one counts. If none matches, it returns t itself. An override cannot give the tool a name for which isTaken returns true.
 func overridden(overrides []conf.Override, t *catalog.Tool, isTaken func(name string) bool) *catalog.Tool {
 	var all conf.Override
 	for _, o := range overrides {
@@ -50,14 +50,14 @@ func overridden(overrides []conf.Override, t *catalog.Tool, isTaken func(name st
 	}
 	repaired, err := catalog.DecodeTool(raw)
 	if err != nil {
-		return t // cannot happen: the definition was valid JSON
+		return t // impossible: the definition was valid JSON
 	}
 	repaired.Own, repaired.Fixed = t.Name, all.Arguments
 	return &repaired
 }
 
-// without removes properties from an object schema, and from its lists of required properties. If another part of the schema
-// refers to a removed property, without moves the schema of this property to $defs.
+// without removes the properties with the names in hidden from an object schema, and from its lists of required properties. If
+// another part of the schema refers to a removed property, without moves the schema of this property to $defs.
 func without(schema json.RawMessage, hidden []string) json.RawMessage {
 	removed := wire.Filter(wire.Member(schema, "properties"), func(name string, _ []byte) bool { return slices.Contains(hidden, name) })
 	return withReferred(stripped(schema, hidden, 0), removed)
@@ -66,7 +66,8 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 // maxBranches is how many levels of nested allOf, anyOf and oneOf the func stripped follows.
 const maxBranches = 16
 
-// stripped removes properties from an object schema and from the schemas in it that are for the same object.
+// stripped removes properties from an object schema. It does so also in allOf, anyOf and oneOf, whose schemas are for the same
+// object. depth is the number of these that it is in.
 func stripped(schema json.RawMessage, hidden []string, depth int) json.RawMessage {
 	if schema[0] != '{' || depth > maxBranches {
 		return schema
@@ -92,7 +93,7 @@ func stripped(schema json.RawMessage, hidden []string, depth int) json.RawMessag
 	return append(out, '}')
 }
 
-// edited replaces each element of an array by what f returns. It leaves out an element for which f returns nil.
+// edited replaces each element of an array by what f returns, and leaves out the elements for which f returns nil.
 func edited(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
 	out := []byte{'['}
 	_ = wire.Elements(array, func(element []byte) bool {
@@ -108,8 +109,9 @@ func edited(array json.RawMessage, f func(element json.RawMessage) json.RawMessa
 	return append(out, ']')
 }
 
-// withReferred adds to $defs each removed property to which the schema still refers, and changes the references. Such references
-// are common: zod writes {"$ref": "#/properties/a"} where the schema of the property a is needed a second time.
+// withReferred adds to $defs each removed property to which the schema still refers, and changes the references. removed has the
+// schemas of the removed properties. Such references are common: where zod needs the schema of the property a a second time, it
+// writes {"$ref": "#/properties/a"}.
 func withReferred(schema, removed json.RawMessage) json.RawMessage {
 	m := mover{removed: removed, names: map[string]string{}, taken: map[string]bool{}}
 	for _, name := range keys(wire.Member(schema, "$defs")) {
@@ -120,7 +122,7 @@ func withReferred(schema, removed json.RawMessage) json.RawMessage {
 		return schema
 	}
 	var added json.RawMessage
-	for i := 0; i < len(m.found); i++ { // move may find more
+	for i := 0; i < len(m.found); i++ { // move may append to m.found
 		added = wire.WithMember(added, m.names[m.found[i]], m.move(wire.Member(removed, m.found[i])))
 	}
 	return wire.Set(schema, "$defs", wire.Merge(wire.Member(schema, "$defs"), added))
@@ -134,7 +136,7 @@ type mover struct {
 	taken   map[string]bool   // all names in $defs
 }
 
-// reference matches a member "$ref" of a schema. It matches nothing within strings, as quotes are escaped there.
+// reference matches a member "$ref" of a schema. It matches nothing within strings, because quotes are escaped there.
 var reference = pattern.New(`"\$ref"\s*:\s*("(?:[^"\\]|\\.)*")`)
 
 func (m *mover) move(schema json.RawMessage) json.RawMessage {
@@ -167,7 +169,7 @@ func keys(object json.RawMessage) (all []string) {
 	return all
 }
 
-// Arguments returns the arguments of a call, with the values that an override fixes for this tool.
+// Arguments returns the arguments of a call. If an override fixes the values of some, these replace what the caller sent.
 func Arguments(t *catalog.Tool, arguments json.RawMessage) json.RawMessage {
 	return wire.Merge(t.Fixed, arguments)
 }

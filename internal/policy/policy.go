@@ -11,33 +11,33 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Rules are what the config says about tools: which are visible, how their definitions are corrected, and which calls the user
-// must confirm. The zero value hides only tools that are for the user interfaces of their servers. Patterns are globs of
-// [path.Match], which the config has checked.
+// Rules are what the config says about tools: which are visible, how their definitions are corrected, and which calls the user must
+// confirm. The zero value hides only tools that are for the user interfaces of their servers. Patterns are globs of [path.Match].
+// The config has checked that they are valid.
 type Rules struct {
 	// Servers has the rules of single servers, by name.
 	Servers map[string]ServerRules
-	// Allow, if not empty, contains patterns of "server.tool": only matching tools are visible. Disabled contains patterns of
+	// If Allow is not empty, only tools that match one of its patterns of "server.tool" are visible. Disabled contains patterns of
 	// tools that are hidden even if Allow matches them.
 	Allow, Disabled []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
-	// Rights restrict in addition what single principals may see.
+	// Rights further restrict what single principals may see. They are applied by [Permissions], not by [Rules.See].
 	Rights *Rights
 }
 
 // ServerRules are the rules for the tools of one server: which are visible, how their definitions are corrected, and which
 // calls the user must confirm.
 type ServerRules struct {
-	// Allow, if not empty, contains patterns: only matching tools are visible. Deny contains patterns of tools that are hidden
+	// If Allow is not empty, only tools that match one of its patterns are visible. Deny contains patterns of tools that are hidden
 	// even if Allow matches them.
 	Allow, Deny []string
 	// ReadOnly hides tools that do not declare themselves read-only.
 	ReadOnly bool
 	// Overrides correct the server's definitions before they are filtered.
 	Overrides []conf.Override
-	// Approved contains the digests of the definitions that the user approved, by the server's own tool names; nil
-	// means that none were approved. Pin says what happens to tools with other definitions.
+	// Approved contains the digests of the definitions that the user has approved, by the server's own names of the tools. It is
+	// nil if none were approved. Pin says what happens to tools whose definition is not approved.
 	Approved map[string]string
 	Pin      conf.Pin
 	// Confirm says which calls the user must confirm.
@@ -54,9 +54,9 @@ const (
 	ByPin        = "pin"
 )
 
-// See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the config key that hides it. It also
-// hides a tool that, as its server declares, only the user interface of the server may call. The filters match the name that
-// callers see and the server's own name for the tool.
+// See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the reason why the tool is hidden: one of
+// the constants above. It also hides tools that only the user interface of their server may call. The filters match both the name
+// that callers see and the server's own name for the tool.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
 	if rules.Pin == conf.PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
@@ -84,7 +84,7 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 	return tool, ""
 }
 
-// RulesOf returns a snapshot's rules, or nil.
+// RulesOf returns the rules of a snapshot, or nil if it has none of this type.
 func RulesOf(snap *catalog.Snapshot) *Rules {
 	rules, _ := snap.Rules.(*Rules)
 	return rules
@@ -95,8 +95,8 @@ func (r *Rules) Disables(server, tool string) bool {
 	return r != nil && Match(r.Disabled, server+"."+tool)
 }
 
-// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. If they do, mcpx sends the
-// server no requests of callers with methods that mcpx does not know, because such a request could use a hidden tool.
+// limits reports whether the rules hide tools of a server, or could hide tools that it lists later. The server then gets no
+// requests with methods that mcpx does not know, because such a request could use a hidden tool.
 func (r *Rules) limits(server string) bool {
 	if r == nil {
 		return false

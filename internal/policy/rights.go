@@ -18,7 +18,7 @@ import (
 // right is a rule of auth.rights, with what is needed to apply it.
 type right struct {
 	conf.Right
-	names map[string]string // from the name under which mcpx serves a server to its name in the config file, where they differ
+	names map[string]string // served name of a server to its name in the config file, if they differ
 }
 
 // of reports whether the rule applies to a principal. The rule may have lists of groups, scopes and principals. In each list that
@@ -32,10 +32,10 @@ func (r *right) of(p *caller.Principal) bool {
 		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
-// fits reports whether a glob matches a principal's name; "*" matches all names. A user of an issuer has the name
-// SUB@ISSUER. The glob must then have an @ too, and both parts are matched separately, because users who choose their
-// SUB could otherwise imitate the name of a token. If the name begins with "agent:" (see the func agent), the glob must
-// begin with "agent:" too, because whoever makes the tokens of agents chooses their names.
+// fits reports whether a glob matches a principal's name; "*" matches all names. A user of an issuer has the name SUB@ISSUER. A
+// glob for it must also have an @, and each part is matched with its part: otherwise users who choose their SUB could imitate the
+// name of a token. A glob for a name that begins with "agent:" (see the func agent) must begin with "agent:" too, because whoever
+// makes the tokens of agents chooses their names.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -53,7 +53,7 @@ func fits(glob, name string) bool {
 // whole reports whether the rule permits whole servers, including their resources and prompts.
 func (r *right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
 
-// on reports whether the rule is for a server. server is the server's name in the config file.
+// on reports whether the rule is for a server. server is the name in the config file.
 func (r *right) on(server string) bool {
 	return r.Servers == nil || Match(r.Servers, server) || slices.Contains(r.Servers, server)
 }
@@ -61,7 +61,7 @@ func (r *right) on(server string) bool {
 // inFile returns the name that a server has in the config file.
 func (r *right) inFile(server string) string { return cmp.Or(r.names[server], server) }
 
-// in reports whether the rule applies in a view, which is an address of mcpx that shows a part of the catalogue.
+// in reports whether the rule applies in a view. A view is an address of mcpx that shows a part of the catalogue.
 func (r *right) in(view string) bool {
 	if server, ok := strings.CutPrefix(view, "servers/"); ok {
 		view = "servers/" + r.inFile(server)
@@ -69,8 +69,7 @@ func (r *right) in(view string) bool {
 	return r.Views == nil || Match(r.Views, view) || slices.Contains(r.Views, view)
 }
 
-// reaches reports whether the rule may permit any tool of a server. This may be a tool that the server has not listed
-// yet.
+// reaches reports whether the rule may permit some tool of a server, perhaps one that the server has not listed yet.
 func (r *right) reaches(server string) bool {
 	server = r.inFile(server)
 	return r.on(server) && (len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool {
@@ -78,7 +77,7 @@ func (r *right) reaches(server string) bool {
 	}))
 }
 
-// sees reports whether the rule permits a tool, by its servers, tools.allow, tools.deny and read_only.
+// sees reports whether the rule permits a tool: whether its servers, tools.allow, tools.deny and read_only all do.
 func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 	server := r.inFile(s.Name)
 	is := func(globs []string) bool {
@@ -88,8 +87,8 @@ func (r *right) sees(s *catalog.Server, t *catalog.Tool) bool {
 		(!r.ReadOnly || t.Hints.IsReadOnly())
 }
 
-// MatchTool reports whether one of the globs matches a tool of a server, as SERVER.TOOL. server is the server's name in the config
-// file. The part of a glob after this name is also compared alone, since the name may contain glob characters.
+// MatchTool reports whether one of the globs matches a tool of a server, as SERVER.TOOL. server is the name in the config file.
+// This name may contain glob characters. So a glob also matches if it begins with exactly this name, and its rest matches TOOL.
 func MatchTool(globs []string, server, tool string) bool {
 	return Match(globs, server+"."+tool) || slices.ContainsFunc(globs, func(glob string) bool {
 		rest, ok := strings.CutPrefix(glob, server+".")
@@ -97,13 +96,13 @@ func MatchTool(globs []string, server, tool string) bool {
 	})
 }
 
-// deniesServed reports whether Deny matches the tool by the name under which mcpx serves its server. Rules should use
-// the server's name in the config file. But if somebody used the other name to deny a tool, the tool stays denied.
+// deniesServed reports whether Deny matches the tool under the served name of its server. Rules should use the server's name in the
+// config file. But if somebody has used the served name to deny a tool, the tool stays denied.
 func (r *right) deniesServed(s *catalog.Server, t *catalog.Tool) bool {
 	return r.names[s.Name] != "" && (Match(r.Deny, s.Name+"."+t.Name) || t.Own != "" && Match(r.Deny, s.Name+"."+t.Own))
 }
 
-// Begins reports whether the glob can match a name that has this prefix and is longer.
+// Begins reports whether the glob can match a name that begins with prefix and is longer than prefix.
 func Begins(glob, prefix string) bool {
 	for i := 0; i < len(glob); i++ {
 		switch glob[i] {
@@ -125,26 +124,28 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// These are the bounds of two caches ([lru.Map]): maxGrants for the permissions of combinations of rules, maxKnown for the
-// permissions of principals in views. There are few combinations, but any number of principals. The key of a principal is
+// These are the bounds of two caches of Rights ([lru.Map]): maxGrants for the permissions of combinations of rules, maxKnown for
+// the permissions of principals in views. There are few combinations, but any number of principals. The cache finds a principal by
 // its pointer, which stays the same as long as the principal's token is in use.
 const (
 	maxGrants = 500
 	maxKnown  = 5_000
 )
 
-// Rights decide what each principal may see and do. If there are rules, a principal to which none applies has no rights, except
-// for servers that it has dialled in with. Nil Rights are for an endpoint without authentication, and permit everything. Safe
-// for concurrent use.
+// Rights decide what each principal may see and do. If there are rules, a principal to which none applies may use only servers with
+// which it has dialled in. Nil Rights are for an endpoint without authentication, and permit everything. Several goroutines may use
+// Rights at the same time.
 type Rights struct {
 	rules []right
-	all   bool // no rules are configured: principals may do everything except administer mcpx, unless they are agents (see the func agent)
-	// dialled are the servers that have connected by themselves, on behalf of principals.
+	// all means that the config has no rules. Then principals may do everything except administer mcpx. Agents (see the func agent)
+	// may not.
+	all bool
+	// dialled are the servers that have dialled in.
 	dialled []Dialled
 
 	mu     sync.Mutex
-	grants *lru.Map[string, Permissions]   // by the indexes of the rules in the combination, and what was decided about dialled-in servers
-	known  *lru.Map[visitor, *Permissions] // the same Permissions as in grants, by principal and view
+	grants *lru.Map[string, Permissions]   // the key is made by the method permissions
+	known  *lru.Map[visitor, *Permissions] // the Permissions in grants, by principal and view
 }
 
 // visitor is the key for a principal in one view.
@@ -153,10 +154,10 @@ type visitor struct {
 	view string
 }
 
-// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every authenticated principal
-// that is no agent (see the func agent). names maps the name under which mcpx serves a server to its name in the config file,
-// if these differ. The rules contain names of the config file. So if a name becomes free and another server is served under it,
-// no rule applies to that server by mistake.
+// NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every authenticated principal that
+// is not an agent (see the func agent). names has the config-file names of servers that mcpx serves under a different name, by this
+// name. Rules name servers as the config file does. So if a served name becomes free and another server gets it, no rule applies to
+// that server by mistake.
 func NewRights(rules []conf.Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,
@@ -174,8 +175,9 @@ func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && !r.Out(p) && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
 
-// Opens reports whether a principal may connect to a view; for other principals the view does not exist. part is what the view
-// shows. A principal whom no rule gives anything may connect only to a view of the whole catalogue, where it sees nothing.
+// Opens reports whether a principal may connect to a view. For other principals the view does not exist. part is what the view
+// shows; nil means the whole catalogue. A principal to which no rule gives anything may connect only to a view of the whole
+// catalogue, where it sees nothing.
 func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	switch {
 	case r == nil:
@@ -192,15 +194,15 @@ func (r *Rights) Opens(p *caller.Principal, view string, part *Scope) bool {
 	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
-// everything reports whether a principal may use everything, because no rules are configured and no servers have dialled in. It
-// is false for a principal with a token of dial.compat (see the func agent): somebody who does not configure the servers can make
-// such a token. So this principal may use only the servers that it dialled in with, and what rules give it.
+// everything reports whether a principal may use everything, because no rules are configured and no servers have dialled in. It is
+// false for an agent (see the func agent), because the tokens of agents may be made by somebody who does not configure the servers.
+// An agent may use only the servers with which it has dialled in, and what rules give it.
 func (r *Rights) everything(p *caller.Principal) bool {
 	return r.all && len(r.dialled) == 0 && !agent(p)
 }
 
-// agent reports whether a principal is an agent of an older system that mcpx replaces. Such an agent connects servers of its own
-// to mcpx, and proves its identity by a token that the config permits with dial.compat.
+// agent reports whether a principal is an agent of the older system that mcpx can replace (dial.compat in the config). Such an
+// agent dials in with servers of its own, and proves who it is by a token that dial.compat permits.
 func agent(p *caller.Principal) bool { return strings.HasPrefix(p.Name, conf.Agents) }
 
 // Names reports whether any rule that gives something applies to a principal.
@@ -208,8 +210,8 @@ func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one right) bool { return !one.takes() && one.of(p) })
 }
 
-// Of returns what a principal may see and do in a view; nil means everything. Principals to which the same rules apply share
-// the result. A nil principal is mcpx itself, or a client that need not authenticate.
+// Of returns what a principal may see and do in a view; nil means everything. Principals to which the same rules apply share the
+// result. p is nil for mcpx itself, and for clients where there is no authentication.
 func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	if r == nil || p == nil || r.everything(p) {
 		return nil
@@ -223,7 +225,7 @@ func (r *Rights) Of(p *caller.Principal, view string) *Permissions {
 	return *g
 }
 
-// permissions finds or makes the Permissions of the rules that apply to a principal. The caller holds the lock.
+// permissions finds the Permissions of the rules that apply to a principal in a view, or makes them. The caller holds the lock.
 func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	which := make([]byte, 0, 16) // on the stack; two bytes for each rule
 	for i := range r.rules {
@@ -234,7 +236,7 @@ func (r *Rights) permissions(p *caller.Principal, view string) *Permissions {
 	rules := len(which)
 	which, hidden, own := r.dialledFor(p, which)
 	if agent(p) {
-		which = append(which, 0xff) // agents are shown other texts even if the rules and servers are the same
+		which = append(which, 0xff) // agents have a text of their own in Permissions.empty
 	}
 	g := r.grants.Find(string(which))
 	if g == nil {
@@ -274,7 +276,7 @@ func digestOf(rules []*right, hidden []string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// RightsOf returns the Rights in a snapshot's rules.
+// RightsOf returns the Rights in the rules of a snapshot, or nil if there are none.
 func RightsOf(snap *catalog.Snapshot) *Rights {
 	if rules := RulesOf(snap); rules != nil {
 		return rules.Rights
@@ -282,24 +284,24 @@ func RightsOf(snap *catalog.Snapshot) *Rights {
 	return nil
 }
 
-// Permissions combine the rules that apply to a principal. Something is permitted if at least one rule permits it and
-// no rule takes it away. Nil permits everything. Safe for concurrent use.
+// Permissions combine the rules that apply to a principal. Something is permitted if at least one rule permits it and no rule takes
+// it away. Nil permits everything. Several goroutines may use Permissions at the same time.
 type Permissions struct {
 	rules   []*right
-	taken   []*right // the rules that take away
-	hidden  []string // servers dialled in by others, sorted by name, which no rule can permit to this principal
+	taken   []*right // the rules that take something away
+	hidden  []string // servers that have dialled in and that no rule can permit to this principal
 	empty   string   // the text for a principal that sees no server
 	digest  string
 	visible Catalogues
 }
 
-// Digest identifies the rules and the hidden servers, also after a restart.
+// Digest returns a text that identifies the rules and the hidden servers. It is the same after a restart.
 func (g *Permissions) Digest() string { return g.digest }
 
 // byRights is the reason that [Permissions.See] returns for a hidden tool. Clients do not see the reason.
 const byRights = "auth.rights"
 
-// See implements [catalog.Rules]. It returns the tool if the rules permit it, otherwise byRights.
+// See implements [catalog.Rules]. It returns the tool if the rules permit it, and otherwise byRights.
 func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	if !g.hides(s.Name) && !g.takesTool(s, t) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.sees(s, t) }) {
 		return t, ""
@@ -307,8 +309,8 @@ func (g *Permissions) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Too
 	return nil, byRights
 }
 
-// Denies reports whether a rule denies a tool of the built-in server by name. Other rules do not restrict the built-in tools:
-// every caller may call them, but they reach only what the rules permit.
+// Denies reports whether a rule denies a tool of the built-in server by its name. No other rule restricts the tools of this server:
+// every caller may call them, but with them callers reach only what the rules permit.
 func (g *Permissions) Denies(s *catalog.Server, tool string) bool {
 	return g != nil && (slices.ContainsFunc(g.rules, func(r *right) bool { return Match(r.Deny, s.Name+"."+tool) }) ||
 		slices.ContainsFunc(g.taken, func(r *right) bool { return r.takesTool(s.Name, tool) }))
@@ -319,11 +321,11 @@ func (g *Permissions) reaches(server string) bool {
 }
 
 // hides reports whether no rule can permit the server to this principal. Another principal has dialled in with it, and it is not
-// meant for this principal, or not approved yet.
+// meant for this principal, or is not approved yet.
 func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
-// Confirms says which calls of a tool the user must confirm: it returns the strictest Confirm of the rules that permit the
-// tool. If t is nil, it is about requests whose methods mcpx does not know: all rules for the server count.
+// Confirms says which calls of a tool the user must confirm. It returns the strictest Confirm of the rules that permit the tool.
+// For requests with methods that mcpx does not know, t is nil: then all rules that reach the server count.
 func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) conf.Confirm {
 	strictest := conf.ConfirmNone
 	if g != nil {
@@ -337,7 +339,7 @@ func (g *Permissions) Confirms(s *catalog.Server, t *catalog.Tool) conf.Confirm 
 }
 
 // Of returns the part of a catalogue that the permissions allow. It leaves out servers of which nothing is permitted. It computes
-// the part only once for each catalogue.
+// the part of a catalogue only once.
 func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if g == nil {
 		return snap
@@ -353,7 +355,7 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		if reached.Rules = g; len(servers) == 0 {
 			reached.Empty = g.empty
 		}
-		seen := g.visible.of(reached, true) // true keeps tools for apps, which snap contains only if they may be visible
+		seen := g.visible.of(reached, true) // true keeps tools for apps; snap has them only if they may be visible
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
 		if !slices.ContainsFunc(seen.Servers, empty) {
 			return seen
@@ -366,19 +368,20 @@ func (g *Permissions) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	})
 }
 
-// nothing is the text for a principal whom no rule permits anything.
+// nothing is the text for a principal to which no rule permits anything.
 const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
 
 // nothingDialled is the text for an agent that has no server.
 const nothingDialled = "No tool server of this agent has connected. It connects to /mcp_endpoint/mcp/ with a token of this agent."
 
-// whole reports whether any rule permits a server together with its resources and prompts.
+// whole reports whether any rule permits a server together with its resources and prompts. No rule may take a part of the server
+// away.
 func (g *Permissions) whole(server string) bool {
 	return !g.takesSome(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.whole() && r.reaches(server) })
 }
 
-// server removes the resources and prompts that no rule permits. It clears the field Limited only if some rule permits the
-// whole server without any condition. permitted is false if no rule permits any part of the server.
+// server returns a server without its resources and prompts, unless a rule permits the whole server. It clears the field Limited
+// only if a rule permits the whole server without any condition. permitted is false if no rule permits any part of the server.
 func (g *Permissions) server(s catalog.Server) (left catalog.Server, permitted bool) {
 	if g.hides(s.Name) || g.takesServer(s.Name) {
 		return s, false

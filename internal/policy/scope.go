@@ -7,14 +7,14 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Scope is a part of the catalogue: some servers, whose tools further rules may hide. Nil is the whole catalogue. Safe for
-// concurrent use.
+// Scope is the part of the catalogue that a view shows: some servers, of whose tools the scope may hide some. Nil is the whole
+// catalogue. Several goroutines may use a Scope at the same time.
 type Scope struct {
 	// Servers are the names of the servers; nil means all servers.
 	Servers []string
-	// Rules apply in addition to the rules of the config; nil means no further rules.
+	// Rules hide further tools, in addition to those that the rules of the config hide. Nil hides none.
 	Rules *Rules
-	// Confirm applies in addition to the Confirm of the config.
+	// Confirm says which calls the user must confirm in addition to those of the config.
 	Confirm conf.Confirm
 
 	visible Catalogues
@@ -33,10 +33,11 @@ func (p *Scope) Confirms() conf.Confirm {
 	return p.Confirm
 }
 
-// Disables reports whether a pattern in p.Rules.Disabled matches a tool.
+// Disables reports whether a pattern in p.Rules.Disabled matches a tool. It returns false if p is nil.
 func (p *Scope) Disables(server, tool string) bool { return p != nil && p.Rules.Disables(server, tool) }
 
-// Of returns the part of a catalogue that is in the scope. For the same catalogue it always returns the same part.
+// Of returns the part of a catalogue that is in the scope. If it is called again with the same catalogue, it returns the same
+// pointer.
 func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {
 		return snap
@@ -48,5 +49,5 @@ func (p *Scope) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 		}
 		return servers
 	})
-	return p.visible.of(parted, true) // true keeps tools for apps, which snap contains only if they may be visible
+	return p.visible.of(parted, true) // true keeps tools for apps; snap has them only if they may be visible
 }
