@@ -13,12 +13,12 @@ var (
 	ErrMalformed = errors.New("the Authorization header is malformed")
 )
 
-// maxToken bounds a token, in bytes. The longest tokens are JWTs with many groups.
+// maxToken is the maximum length of a token, in bytes. The longest tokens are JWTs with many groups.
 const maxToken = 16 << 10
 
-// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query of the URL,
-// where MCP forbids it. The error is ErrNoToken if there is no header or if the header has another scheme than Bearer. It is
-// ErrMalformed if the header cannot be read.
+// Bearer returns the token in the Authorization header (RFC 6750, section 2.1). It ignores a token in the query of the URL, because
+// MCP forbids tokens there. The error is ErrNoToken if there is no header, or if its scheme is not Bearer. It is ErrMalformed if
+// the header cannot be read.
 func Bearer(header http.Header) (string, error) {
 	values := header["Authorization"]
 	switch {

@@ -15,28 +15,27 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Client is the sender of a request. It represents one connection of one program or, if the protocol has no sessions,
-// one request. Package front makes it; other packages pass it on and never change it. Data of a single
-// request (its progress token, its log level) is not here. A nil *Client means that mcpx itself is the sender, for
-// example for a command.
+// Client is the sender of a request. It represents one connection of one client program or, if the protocol has no sessions, one
+// request. Package front makes it; other packages pass it on and never change it. Data of a single request, such as its progress
+// token and its log level, is not here. A nil *Client means that mcpx itself is the sender, for example for a command.
 type Client struct {
-	// ID is unique to one client. A client without an ID can only use sessions with servers that several clients share.
+	// ID is different for each client. A client without an ID can only use sessions with servers that several clients share.
 	ID string
 	// Name is the clientInfo.name that the client gave.
 	Name string
-	// Peer identifies the connection. Modern requests over HTTP have no session, so all requests of one connection
-	// have the same Peer. If it is empty, ID identifies the connection.
+	// Peer identifies the connection. Modern requests over HTTP have no session: each is a Client with an ID of its own, but all
+	// requests of one connection have the same Peer. If Peer is empty, ID identifies the connection.
 	Peer string
-	// Home is the program that sends modern requests over HTTP. Each such request is a client of its own, but the
-	// sessions that the program has with PerClient servers (one session for each client) must outlast the request. If
-	// Home is nil, such sessions belong to this client and end with it.
+	// Home identifies the client program that sends modern requests over HTTP. Each such request is a Client of its own. But the
+	// sessions that the program has with PerClient servers (one session for each client) must outlast the request. So they belong
+	// to the Home. If Home is nil, they belong to this Client and end with it.
 	Home *Home
 	// Version is the protocol revision that the client speaks.
 	Version string
 	// Capabilities is the raw object that the client declared; nil if it declared none.
 	Capabilities json.RawMessage
-	// Transparent means that the client's view passes one server through as if mcpx were not there. mcpx then also
-	// relays messages that it does not know, in both directions.
+	// Transparent means that the client's view passes one server through as if mcpx were not there. Then mcpx also relays messages
+	// with methods that it does not know, in both directions.
 	Transparent bool
 	// Apps means that the client's view lists tools that have a user interface of their own (MCP Apps).
 	Apps bool
@@ -51,13 +50,13 @@ type Client struct {
 	// is dropped. Notify is nil if mcpx can send messages to the client only in answers.
 	Notify func(method string, params json.RawMessage)
 	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the client answers
-	// with an error, Request returns it as a *wire.RPCError. progress may be nil; it gets the params of the client's progress
-	// notifications and must not block. Request is nil if the transport cannot send requests to the client. Call [Client.Ask]
-	// rather than Request: Ask also checks whether the client supports the request.
+	// with an error, Request returns it as a *wire.RPCError. progress gets the params of the client's progress notifications and
+	// must not block; it may be nil. Request is nil if the transport cannot send requests to the client. Callers should use
+	// [Client.Ask], which also checks whether the client supports the request.
 	Request Ask
 }
 
-// On returns the principal on whose behalf the client acts; nil also for a nil client.
+// On returns the principal on whose behalf the client acts. For a nil client, and without authentication, it returns nil.
 func (c *Client) On() *Principal {
 	if c == nil {
 		return nil
@@ -65,8 +64,8 @@ func (c *Client) On() *Principal {
 	return c.Principal
 }
 
-// Program returns a key for the program that sends the request. Two requests have the same key only if they certainly
-// come from the same program.
+// Program returns a key for the client program that sends the request. If two requests have the same key, they certainly come from
+// the same program; the reverse need not be true. The key is empty for a nil client.
 func (c *Client) Program() string {
 	if c == nil {
 		return ""
@@ -85,9 +84,9 @@ func (c *Client) Ident() string {
 	return c.ID
 }
 
-// Ask sends the client a request: elicitation/create, sampling/createMessage or roots/list; if the client's view
-// is transparent, any request. It waits for as long as the user takes, and returns the raw result, or the error of
-// ctx. If the client refuses or cannot be asked, the error is a *wire.RPCError whose text is suitable for a model.
+// Ask sends the client a request: elicitation/create, sampling/createMessage or roots/list or, if the client's view is transparent,
+// a request with any method. It waits for as long as the user takes, and returns the raw result, or the error of ctx. If the client
+// refuses or cannot be asked, the error is a *wire.RPCError whose text is suitable for a model.
 func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if why := c.Cannot(method, params); why != "" {
 		return nil, &wire.RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
@@ -104,8 +103,8 @@ func (c *Client) Cannot(method string, params json.RawMessage) string {
 	return why
 }
 
-// Undeclared returns why the client may not be asked this, whether by a request or by an input_required result; an empty string if
-// it may.
+// Undeclared returns why the client may not be asked this, either by a request or in an input_required result. It returns an empty
+// string if the client may be asked.
 func (c *Client) Undeclared(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
@@ -121,7 +120,7 @@ func (c *Client) Undeclared(method string, params json.RawMessage) string {
 	return ""
 }
 
-// named puts a space before a client's name, for use inside a sentence.
+// named returns a client's name with a space before it, for use inside a sentence. It returns "" if there is no name.
 func named(name string) string {
 	if name = sanitize.Line(name, 60); name != "" {
 		name = " " + name
@@ -129,7 +128,8 @@ func named(name string) string {
 	return name
 }
 
-// wanted lists the requests that a server may send to a client, with the capability that each needs.
+// wanted has the methods of the requests that a server may send to a client. The value is the capability that the client needs for
+// the request.
 var wanted = map[string]string{
 	string(mcp.MethodElicitationCreate): "elicitation",
 	"sampling/createMessage":            "sampling",
@@ -166,16 +166,16 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 }
 
 const (
-	// AllCapabilities are the client capabilities that mcpx can relay, except extensions. mcpx declares them in a session that
-	// only reads the tools of a server whose clients each have a session of their own.
+	// AllCapabilities are the client capabilities that mcpx can relay, except extensions. If a server has a session for each
+	// client, mcpx declares AllCapabilities in a further session, in which it only lists the tools.
 	AllCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}`
-	// SharedCapabilities are the client capabilities that mcpx declares for a session that several clients share.
-	// Roots are missing: servers remember them for the whole session, and would use the folders of one client in
-	// the calls of another.
+	// SharedCapabilities are the client capabilities that mcpx declares for a session that several clients share. Roots are not
+	// among them. Servers remember the roots for the whole session, and would use the folders of one client in the calls of
+	// another.
 	SharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}}}`
 )
 
-// Answers reports whether the client has declared any capability that permits a server to ask it something.
+// Answers reports whether the client has declared any capability with which a server may ask it something.
 func (c *Client) Answers() (answers bool) {
 	if c != nil {
 		_ = wire.Members(c.Capabilities, func(name string, _, value []byte) bool {
@@ -186,8 +186,8 @@ func (c *Client) Answers() (answers bool) {
 	return answers
 }
 
-// OpensURLsOf reports whether the client itself handles the error e, with which a server asks that the user opens URLs
-// (URLElicitationRequiredError of 2025-11-25). Such a client opens the URLs and repeats its request.
+// OpensURLsOf reports whether the client itself handles the error e. By this error a server asks the user to open URLs
+// (URLElicitationRequiredError of 2025-11-25). The client then opens the URLs and repeats its request.
 func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 	return e.Code == mcp.URL_ELICITATION_REQUIRED && c != nil && !c.Modern() &&
 		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
@@ -244,7 +244,7 @@ func (c *Client) Relayed() json.RawMessage {
 	return out
 }
 
-// askable returns the capabilities of the client that permit a server to send it requests.
+// askable returns those of the client's capabilities with which a server may send it requests.
 func (c *Client) askable() json.RawMessage {
 	if c == nil {
 		return json.RawMessage("{}")
@@ -252,7 +252,7 @@ func (c *Client) askable() json.RawMessage {
 	return wire.Filter(c.Capabilities, c.asked)
 }
 
-// asked reports whether a capability permits a server to send requests to the client. value is the JSON of the capability.
+// asked reports whether a server may send requests to the client because of this capability. value is the JSON of the capability.
 func (c *Client) asked(name string, value []byte) bool {
 	return value[0] == '{' && (c.Transparent && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 }

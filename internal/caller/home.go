@@ -6,22 +6,21 @@ import (
 	"sync"
 )
 
-// Home identifies a client program. It is needed because modern requests over HTTP have no session, so each request
-// of a program is a separate [Client]. Requests with the same home share their sessions with PerClient servers. A
-// program is identified by its name and capabilities, and by its principal or, without a principal, by its
-// connection. Its capabilities count because they are declared only once for each session with a server. Safe for
-// concurrent use.
+// Home identifies a client program. It is needed because modern requests over HTTP have no session, so each request of a program is
+// a separate [Client]. Requests with the same home share their sessions with PerClient servers. A program is identified by its name
+// and capabilities, and by its principal or, without a principal, by its connection. The capabilities are part of it because mcpx
+// declares them only once in each session with a server. Several goroutines may use a Home at the same time.
 type Home struct {
 	of          Client
-	ofPrincipal bool // all programs of the principal share the home
+	ofPrincipal bool // true for the home that all programs of the principal share
 	connection  *Connection
 	once        sync.Once
 	key, owner  string
 }
 
-// Key is the same for all requests of the program.
+// Key returns the key of the home, which is the same for all requests of the program.
 func (h *Home) Key() string {
-	h.once.Do(func() { // computed only now, since most requests do not need the key
+	h.once.Do(func() { // computed only now, because most requests do not need the key
 		if h.owner = "principal " + h.of.Principal.Key(); h.of.Principal == nil {
 			h.owner = fmt.Sprint("connection ", h.connection.ID)
 		}
@@ -32,8 +31,8 @@ func (h *Home) Key() string {
 	return h.key
 }
 
-// Owner returns a key for the principal or, without a principal, for the connection. The name of the program is not
-// in it, since a client can use any number of names.
+// Owner returns a key for the principal or, without a principal, for the connection. Unlike Key, it does not contain the name of
+// the program, because a client can use any number of names.
 func (h *Home) Owner() string {
 	h.Key()
 	return h.owner
@@ -47,9 +46,9 @@ func (h *Home) Connection() uint64 {
 	return h.connection.ID
 }
 
-// At returns the home of the same program on another connection: the connection with this ID. With that home, a request over the
-// connection of h finds the sessions that the program opened over the other connection. These sessions end with the other
-// connection. If there are none, the request opens new sessions, which end with the connection of h.
+// At returns the home that the same program has on an earlier connection, whose ID is connection. With this home, a request over
+// the connection of h finds the sessions that the program opened over the earlier connection, and that end with it. If there are
+// none any more, the request opens new sessions, which end with the connection of h.
 func (h *Home) At(connection uint64) *Home {
 	return &Home{of: h.of, connection: &Connection{ID: connection, Life: h.connection.Life}}
 }
@@ -81,8 +80,9 @@ func ConnectionOf(ctx context.Context) *Connection {
 	return c
 }
 
-// AtHome returns c, the sender of one request, with its home set. The home belongs to the principal or, without a principal, to
-// the connection. connection is nil if it is unknown or may serve several clients; if c has no principal, c then gets no home.
+// AtHome returns a copy of c, the sender of one request, with its Home. The home belongs to the principal or, without a principal,
+// to the connection. connection is nil if the connection is unknown or may serve several clients. Then a client without a principal
+// gets no home.
 func (c *Client) AtHome(connection *Connection) Client {
 	next := *c
 	if c.Principal != nil || connection != nil {
@@ -91,11 +91,11 @@ func (c *Client) AtHome(connection *Connection) Client {
 	return next
 }
 
-// IsPrincipal reports whether c represents a principal and not a program; see [Client.AsPrincipal].
+// IsPrincipal reports whether c represents a principal and not a client program; see [Client.AsPrincipal].
 func (c *Client) IsPrincipal() bool { return c != nil && c.Home != nil && c.Home.ofPrincipal }
 
-// PrincipalHomeKey returns a key for the principal of c. Servers with one session for each principal use it as the key of
-// that session. It is empty without a principal, and never equal to the HomeKey of a program.
+// PrincipalHomeKey returns a key for the principal of c. Servers with one session for each principal use it as the key of that
+// session. Without a principal it is empty. It is never equal to the HomeKey of a client program.
 func (c *Client) PrincipalHomeKey() string {
 	if c.On() == nil {
 		return ""
@@ -103,7 +103,7 @@ func (c *Client) PrincipalHomeKey() string {
 	return HomeKeyOfPrincipal(c.Principal.ID)
 }
 
-// HomeKeyOfPrincipal returns the PrincipalHomeKey of clients whose principal has this ID.
+// HomeKeyOfPrincipal returns what PrincipalHomeKey returns for clients whose principal has this ID.
 func HomeKeyOfPrincipal(id string) string { return fmt.Sprintf("%q", "principal "+id) }
 
 // HomeKey returns a key for the owner of the sessions that c has with PerClient servers: the home of c or, if c has none, c
@@ -118,8 +118,8 @@ func (c *Client) HomeKey() string {
 	return c.ID
 }
 
-// Remembered returns what a session with a server may keep of c after the request of c has ended. If c has a home, that
-// is a copy of c with the key of the home as its ID, and without Peer, Headers and Request. Otherwise it is c itself.
+// Remembered returns what a session with a server may keep of c when the request of c has ended. If c has a home, this is a copy of
+// c without Peer, Headers and Request, whose ID is the key of the home. Otherwise it is c itself.
 func (c *Client) Remembered() *Client {
 	if c.Home == nil {
 		return c

@@ -8,7 +8,7 @@ import (
 
 // Every Client is made in this file, so that a new field of [Client] needs to be filled only here.
 
-// Place is what all messages of a client have in common, because it depends on where the client is connected.
+// Place has what all messages of a client have in common, because it depends only on where the client is connected.
 type Place struct {
 	// ID, Peer, View, Transparent, Apps, Notify and Request mean the same as in a [Client].
 	ID, Peer, View    string
@@ -30,7 +30,8 @@ type Said struct {
 	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 }
 
-// New makes the client at a place. A legacy client has said nothing about itself before initialize, so info is then empty.
+// New makes the client at a place. info is what the client has said about itself. It is empty for a legacy client before
+// initialize.
 func New(place Place, info Said) Client {
 	c := Client{
 		ID: place.ID, Peer: place.Peer, View: place.View, Transparent: place.Transparent, Apps: place.Apps, Principal: place.Principal,
@@ -39,8 +40,9 @@ func New(place Place, info Said) Client {
 	return c.Saying(info)
 }
 
-// Saying returns a copy of c with what the client says about itself in its newest message. A modern client gets no
-// requests from mcpx; instead, mcpx puts the questions of servers into its answers to the client's own requests (SEP-2322).
+// Saying returns a copy of c with said, which the client says about itself in its newest message. For a modern client, the copy has
+// no Request: mcpx sends it no requests, but puts the questions of servers into the answers to the client's own requests
+// (SEP-2322).
 func (c *Client) Saying(said Said) Client {
 	next := *c
 	next.Name, next.Version, next.Capabilities = said.Name, said.Version, said.Capabilities
@@ -50,24 +52,23 @@ func (c *Client) Saying(said Said) Client {
 	return next
 }
 
-// Sending returns a copy of c as the sender of one HTTP request, with the principal and headers of that request.
-// Other requests of the session may have other headers, and a renewed token may have other rights.
+// Sending returns a copy of c as the sender of one HTTP request, with the principal and headers of this request. Other requests of
+// the session may have different headers, and a renewed token may have different rights.
 func (c *Client) Sending(p *Principal, headers http.Header) Client {
 	next := *c
 	next.Principal, next.Headers = p, headers
 	return next
 }
 
-// Asked returns a copy of c. Requests to the copy are sent with the func ask instead of over the connection of c.
+// Asked returns a copy of c to which requests are sent with ask, and not over the connection of c.
 func (c *Client) Asked(ask Ask) *Client {
 	next := *c
 	next.Request = ask
 	return &next
 }
 
-// AsPrincipal returns a client that represents the principal of c. It owns the sessions with servers that all clients of
-// the principal share. It is not one of these clients, so it can be neither asked nor notified. c must have a
-// principal.
+// AsPrincipal returns a client that represents the principal of c. This client owns the sessions with servers that all clients of
+// the principal share. It is none of these clients itself, so it can be neither asked nor notified. c must have a principal.
 func (c *Client) AsPrincipal() *Client {
 	next := &Client{Principal: c.Principal}
 	next.Home = &Home{of: *next, ofPrincipal: true}

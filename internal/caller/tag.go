@@ -10,16 +10,16 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// Tags makes tags: MACs (message authentication codes) by which mcpx recognizes values that it gave to a client,
-// without storing them. An example of such values are the ids of a server's tasks. A tag is valid for one principal,
-// in every process that has the secret with which it was made.
+// Tags makes tags: MACs (message authentication codes) by which mcpx recognizes values that it gave to a client, without storing
+// them. An example are the ids of a server's tasks. A tag is valid for one principal, in every process that has the secret with
+// which the tag was made.
 type Tags struct{ keys [][]byte }
 
 // tagLen is the length of a tag in characters. All characters of a tag may occur in a URL.
 const tagLen = 22
 
-// NewTags derives keys from the secrets; different purposes get different keys. New tags are made with the first secret. Tags
-// that were made with any of the secrets are recognized. Without secrets, the key is random.
+// NewTags derives keys from the secrets. Different purposes get different keys. New tags are made with the first secret. A tag is
+// recognized if it was made with any of the secrets. Without secrets, the key is random.
 func NewTags(secrets []*state.Secret, purpose string) *Tags {
 	if len(secrets) == 0 {
 		secrets = []*state.Secret{state.NewSecret()}
