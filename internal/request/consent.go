@@ -15,28 +15,28 @@ import (
 
 // Consent describes how the user confirms a request.
 type Consent struct {
-	// Given is an approval that the user gave before, for example together with the first of several requests.
+	// Given is an approval that the user gave before. For example, the user may have approved several requests with one answer.
 	Given Approval
-	// Ask, if not nil, shows the question to the user and reports whether the user agrees. It is for callers that are no MCP
-	// clients, such as the page of mcpx. If it is nil, mcpx asks the client.
+	// Ask shows the question to the user and reports whether the user agrees. It is set by callers that are not MCP clients, such
+	// as the page of mcpx. If it is nil, mcpx asks the client.
 	Ask func(question string) bool
 
-	// Hold, if not nil, is called before mcpx asks the user, and may wait until other questions are answered. If Hold returns
-	// an error, mcpx does not ask. Otherwise mcpx calls release when the user has answered or asking has failed.
+	// Hold is called before mcpx asks the user, and may wait until other questions are answered. If it returns an error, mcpx does
+	// not ask. Otherwise mcpx calls release when the user has answered or asking has failed. Hold may be nil.
 	Hold func(ctx context.Context) (release func(), err error)
 
-	asked bool // the user was asked during this request
+	asked bool // true if the user was asked during this request
 }
 
-// Approval is the user's consent to the requests that one question showed, and to the same requests again, but to no others.
-// The zero value approves nothing.
+// Approval is the user's consent to the requests that one question showed. It also covers exactly the same requests if they are
+// sent again, but no others. The zero value approves nothing.
 type Approval struct{ digests [][sha256.Size]byte }
 
 // Covers reports whether the user has approved exactly this request.
 func (a Approval) Covers(r *Request) bool { return slices.Contains(a.digests, r.digest()) }
 
-// digest identifies a request by the principal of its sender, its server, method, params and, for a call, the tool's
-// definition.
+// digest returns a hash that identifies a request: by the principal of its sender, its server, method, params and, for a call, the
+// tool's definition.
 func (r *Request) digest() [sha256.Size]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %q %d\n", r.Client.On().Key(), r.To.Name, r.Method, len(r.Params))
@@ -47,19 +47,19 @@ func (r *Request) digest() [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// RefusedError says that mcpx did not send a request: it needs a confirmation and has none, or the caller permits only tools
-// that are declared read-only and the tool is not. The text is for the model.
+// RefusedError says that mcpx did not send a request. There are two reasons: the request needs a confirmation and has none, or the
+// caller permits only tools that are declared read-only and this one is not. The text is for the model.
 type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }
 
-// answerWithin bounds how long the user may take to confirm a request.
+// answerWithin is how long the user may take to confirm a request.
 const answerWithin = 15 * time.Minute
 
-// Confirmed asks the user before it passes on a request that needs confirmation, unless the user has approved exactly this
-// request before (Consent.Given). It refuses a notification that needs confirmation. The func keyFor returns the config key
-// that demands the confirmation, or an empty string if the request needs none. The time that the user takes does not count as
-// time of the call.
+// Confirmed asks the user before it passes on a request that needs confirmation, unless the user has approved exactly this request
+// before (Consent.Given). It refuses a notification that needs confirmation, because a notification has no answer. keyFor returns
+// the config key that demands the confirmation, or an empty string if the request needs none. The time that the user takes does not
+// count as time of the call.
 func Confirmed(keyFor func(r *Request) (key string)) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -70,8 +70,8 @@ func Confirmed(keyFor func(r *Request) (key string)) Middleware {
 			if r.Notification {
 				return nil, &RefusedError{r.named() + " needs the user's confirmation, and a notification has no answer. It was not sent"}
 			}
-			// If the server now needs input from the client, mcpx must ask for it within this call: if the client had to make a
-			// new call, the user would have to confirm again.
+			// Relay is off, because a new request would need a new confirmation. So if the server needs input from the client, mcpx
+			// asks for it within this call.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
 				release := func() {}
@@ -116,7 +116,7 @@ func Ask(ctx context.Context, key string, all ...*Request) (Approval, error) {
 	return given, nil
 }
 
-// ask asks the user. It returns nil if the user consents.
+// ask does what Ask does, but returns only the error, which is nil if the user consents.
 func ask(ctx context.Context, key string, all []*Request) error {
 	r := all[0]
 	name := r.named()
@@ -143,7 +143,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 			"It was not made. " + key + " says which calls are asked about"}
 	case err == nil && (run == "false" || wire.MemberText(answer, "action") == "decline"):
 		return &RefusedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
-	case err == nil: // the user has not agreed; or the client has no user, and answers "cancel" on its own
+	case err == nil: // the user has not agreed, or the client has no user and answers "cancel" by itself
 		return &RefusedError{"the user declined the call of " + name + ", or was not there to be asked: the client gave no answer. " +
 			"It was not made. " + key + " says which calls are asked about"}
 	case bounded.Err() != nil:
@@ -156,7 +156,7 @@ func ask(ctx context.Context, key string, all []*Request) error {
 	return &RefusedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, sanitize.Line(err.Error(), 300))}
 }
 
-// ask calls c.Ask, and returns the answer in the form in which a client answers an elicitation.
+// ask shows the question with c.Ask, and returns the user's answer in the form of the result of an elicitation.
 func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
 	if c.Ask(wire.MemberText(params, "message")) {
 		return json.RawMessage(`{"action":"accept","content":{"run":true}}`), nil
@@ -164,13 +164,12 @@ func (c *Consent) ask(_ context.Context, _ string, params json.RawMessage) (json
 	return json.RawMessage(`{"action":"decline"}`), nil
 }
 
-// asksToRun is the schema of the form in the question. It has a required field without a default, since some
-// clients accept an empty form, or a form with defaults, without asking their user.
+// asksToRun is the schema of the form in the question. It has a required field without a default, because some clients accept an
+// empty form, or a form with defaults, without asking their user.
 const asksToRun = `{"type":"object","properties":{"run":{"type":"boolean","title":"Run it"}},"required":["run"]}`
 
-// question returns the params of the elicitation, with the question to the user. It names the server and tool that will be
-// called, but quotes none of the server's descriptions. If the arguments cannot be shown, whyNot says why; otherwise it is
-// empty.
+// question returns the params of the elicitation that asks the user. The question names the server and the tool that will be
+// called, but quotes none of the server's descriptions. If the arguments cannot be shown, whyNot says why; otherwise it is empty.
 func question(all []*Request) (params json.RawMessage, whyNot string) {
 	r := all[0]
 	what, changes := r.Method, true

@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// HTTPError says that the server answered a call with an HTTP error status. The call may or may not have been
-// executed. The session goes on.
+// HTTPError says that the server answered a call with an HTTP error status. Perhaps the call was executed, perhaps not. The session
+// goes on.
 type HTTPError struct {
 	Status int
 	// Reason is the status, with the explanation in the server's response.
 	Reason string
-	// RetryAfter is the server's Retry-After, 0 if it sent none.
+	// RetryAfter is the time in the server's header Retry-After; 0 if the server sent none.
 	RetryAfter time.Duration
 }
 
@@ -27,7 +27,7 @@ func (e *HTTPError) Error() string { return e.Reason }
 type UnavailableError struct {
 	State  catalog.State
 	Reason string
-	// RetryAfter is the time until an attempt may succeed, 0 if unknown.
+	// RetryAfter is the time until an attempt may succeed; 0 if it is not known.
 	RetryAfter time.Duration
 	// Stopped means that mcpx has stopped the upstream of the server, for example because a reload replaced it, and will not
 	// start that upstream again.
@@ -41,17 +41,16 @@ func (e *UnavailableError) Error() string {
 	return string(e.State) + ": " + e.Reason
 }
 
-// LostError says that no answer can come any more: the session or the connection ended during the call, for example because the
-// server crashed; or that the call cannot go on, for example because the config changed while its task ran. It also ends a
-// [Subscription].
+// LostError says that no answer can come any more. Either the session or the connection ended during the call, for example because
+// the server crashed. Or the call cannot go on, for example because the config changed while its task ran. LostError is also the
+// error with which a [Subscription] ends.
 type LostError struct {
 	Reason string
-	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true. It says nothing if a
-	// [Subscription] has ended.
+	// MayHaveRun is false only if the request certainly never reached the server. For the end of a [Subscription] it means nothing.
 	MayHaveRun bool
 	// CrashLoop means that the session has been lost again and again.
 	CrashLoop bool
-	// Unsent means that the session may be open all the same: Reason says why a later message about the call was not sent.
+	// Unsent means that the session may still be open. A later message about the call was not sent, and Reason says why.
 	Unsent bool
 }
 
@@ -62,9 +61,9 @@ func (e *LostError) Error() string {
 	return "connection lost: " + e.Reason
 }
 
-// Begun returns the error of a call from the error of a later message about it, such as a poll of its task, or answers to questions of
-// the server. If that message was not sent or not executed, Begun returns a [*LostError], because the call may have been executed all the
-// same. It returns other errors unchanged.
+// Begun returns the error of a call that has begun. err is the error of a later message about the call, such as a poll of its task,
+// or the answers to questions of the server. If this later message was not sent or not executed, Begun returns a [*LostError] that
+// says that the call itself may have run. It returns other errors unchanged.
 func Begun(err error) error {
 	if lost, ok := errors.AsType[*LostError](err); ok {
 		begun := *lost
@@ -84,14 +83,13 @@ type TimeoutError struct {
 	After time.Duration
 	// Told means that mcpx has told the upstream to cancel the request.
 	Told bool
-	// MayHaveRun is false if the request certainly never reached the server; otherwise it is true.
+	// MayHaveRun is false only if the request certainly never reached the server.
 	MayHaveRun bool
-	// Idle means that the time without progress was too long, although the time for the whole call had not passed.
+	// Idle means that there was no progress for too long (After), although the time for the whole call had not passed.
 	Idle bool
-	// Queued is how much of the time the call waited for a concurrency slot.
+	// Queued is how long the call waited for a concurrency slot. This time is a part of After.
 	Queued time.Duration
-	// Noise is the first line that the upstream wrote during the call and that is not a JSON-RPC message; empty if there was
-	// none.
+	// Noise is the first line from the upstream during the call that was not a JSON-RPC message; empty if there was none.
 	Noise string
 }
 
@@ -102,10 +100,10 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("no answer within %s", e.After)
 }
 
-// TooLargeError says that a message was over the size limit. The session goes on.
+// TooLargeError says that a message was longer than the limit. The session goes on.
 type TooLargeError struct {
 	Limit int64
-	// Request means that the message was a request to the server. It was not sent.
+	// Request means that the message was the request to the server, which was not sent. Otherwise it was the answer.
 	Request bool
 }
 
@@ -121,8 +119,8 @@ type AnswerError struct{ Reason string }
 
 func (e *AnswerError) Error() string { return e.Reason }
 
-// ReplacedError says that a request was not sent, because the caller has read an outdated catalogue: since then, a reload
-// replaced or removed the server, or the tool or the caller's rights have changed. The caller must check its rights again in a
+// ReplacedError says that a request was not sent, because the caller has used a catalogue that is out of date: since then, a reload
+// has replaced or removed the server, or the tool or the caller's rights have changed. The caller must check the request again in a
 // new catalogue.
 type ReplacedError struct{ Server string }
 
@@ -135,7 +133,7 @@ type InputError struct{ Reason string }
 
 func (e *InputError) Error() string { return "the server asks for input: " + e.Reason }
 
-// LimitError refuses a request or a session because a limit is reached: of its caller, of the server, or of all callers
+// LimitError refuses a request or a session because a limit is reached: that of its caller, of the server, or of all callers
 // together. Nothing was executed.
 type LimitError struct {
 	// Limit names the limit, such as "60 calls a minute", and to whom it applies.

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Recorded fills in the event of the request. If the request has no event, Recorded makes one and ends it.
+// Recorded fills in the event of the request. If the request has no event, Recorded makes one, and ends it after the request.
 func Recorded(journal *Journal) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -31,8 +31,8 @@ func Recorded(journal *Journal) Middleware {
 	}
 }
 
-// Ended sets the outcome of an event from the error that the [Handler] returned; without an error it sets nothing. It is not
-// for the events of tools/call: their outcomes also depend on the results.
+// Ended sets the outcome of an event from the error that the [Handler] has returned. Without an error it sets nothing. It is not
+// used for events of tools/call, whose outcomes also depend on the results.
 func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)
@@ -52,8 +52,8 @@ func (e *Event) Ended(ctx context.Context, err error) {
 	}
 }
 
-// describe copies the target of a request into the event. For a tools/call the executor has already done that,
-// with the names that the client used.
+// describe copies the target of a request into the event. For a tools/call it does nothing: the executor has already done it, with
+// the names that the client used.
 func (e *Event) describe(r *Request) {
 	if e.IsCall() {
 		return
@@ -62,10 +62,10 @@ func (e *Event) describe(r *Request) {
 	e.Item = itemOf(r)
 }
 
-// maxItem bounds the item of an event, in bytes, since clients choose it.
+// maxItem is the maximum length of the item of an event, in bytes. It has a bound because clients choose it.
 const maxItem = 300
 
-// itemOf returns the URI, name or id in the params of a request.
+// itemOf returns the URI, name or id in the params of a request; see [Target.Item].
 func itemOf(r *Request) string {
 	var item string
 	switch {
@@ -84,8 +84,8 @@ func itemOf(r *Request) string {
 	return strings.ToValidUTF8(item[:min(len(item), maxItem)], "")
 }
 
-// known has the methods that mcpx knows among the methods that clients send to servers, except tools/call. None of them needs
-// the user's confirmation: they only read or follow data, tell the server of new roots, or belong to a call that was confirmed.
+// known has those methods that clients send to servers and that mcpx knows, except tools/call. None of them needs the user's
+// confirmation: they only read or follow data, tell the server of new roots, or belong to a call that was confirmed.
 var known = map[string]bool{
 	"resources/read": true, "resources/subscribe": true, "resources/unsubscribe": true, "prompts/get": true,
 	"completion/complete": true, "tasks/get": true, "tasks/update": true, "tasks/cancel": true, "tasks/result": true,
@@ -95,16 +95,16 @@ var known = map[string]bool{
 // Known reports whether mcpx knows a method that clients send to servers.
 func Known(method string) bool { return method == "tools/call" || known[method] }
 
-// Belongs reports whether a request does not count towards the limits of calls. There are three such cases: it belongs to a
-// request that was counted before (a message about a task, the end or the renewal of a subscription), it makes requests that
-// count themselves (ChargeNone), or it only announces that the client's roots have changed.
+// Belongs reports whether a request does not count towards the limits of calls. There are three cases. The request may belong to an
+// earlier one that was counted: a message about a task, or the end or the renewal of a subscription. It may make requests that
+// count themselves (ChargeNone). Or it only announces that the client's roots have changed.
 func (r *Request) Belongs() bool {
 	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil && r.Charge == ChargeNone || r.Notification && known[r.Method] ||
 		r.Method == "resources/unsubscribe" || r.Subscription != nil && r.Subscription.Renewal
 }
 
-// Timed records in the event how long the server takes and how much it sends. It skips requests to the built-in server,
-// because each request that the built-in server makes has its own event.
+// Timed records in the event how long the server takes and how much it sends. It skips requests to the built-in server, because
+// each request that this server makes has an event of its own.
 func Timed(next Handler) Handler {
 	return func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		if r.Serve != nil {

@@ -13,8 +13,8 @@ import (
 // Sees returns the catalogue that the sender of a request may see at this moment.
 type Sees func(r *Request) *catalog.Snapshot
 
-// Rights refuses requests that the sender may not make. The executor has checked the rights only for some kinds of message, and
-// the rights may have changed since then. The parameter sees is the function that returns the sender's present catalogue.
+// Rights refuses requests that the sender may not make. It is needed because the executor has checked the rights only for some
+// kinds of message, and because the rights may have changed since. sees returns the catalogue that the sender may see now.
 func Rights(sees Sees) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -26,8 +26,8 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted returns an error if the sender may not make the request, otherwise nil. The parameter visible is the catalogue that
-// the sender may see. The built-in server is in no catalogue: every caller may use its tools.
+// permitted returns an error if the sender may not make the request, otherwise nil. visible is the catalogue that the sender may
+// see. The built-in server is in no catalogue, because every caller may use its tools.
 func (r *Request) permitted(visible *catalog.Snapshot) error {
 	server, ok := visible.Server(r.To.Name)
 	switch {
@@ -49,10 +49,10 @@ func (r *Request) permitted(visible *catalog.Snapshot) error {
 	return nil
 }
 
-// Pinned ensures that the called tool still has the definition that the caller was shown and that mcpx compared with the lock
-// file. The definition may have changed if a session was opened during the call, or while the user was asked to confirm. Then
-// Pinned ends the call with a [ReplacedError], so that the call is checked again from the beginning. The parameter refresh
-// updates the catalogue to what the server has just listed.
+// Pinned ensures that the called tool still has the definition that the caller was shown and that mcpx compared with the lock file.
+// The definition may have changed if a session was opened during the call, or while the user was asked to confirm. Then Pinned ends
+// the call with a [ReplacedError], after which the caller of the chain checks it again from the beginning. refresh updates the
+// catalogue to what the server has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {

@@ -13,9 +13,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// The limits, in characters, for what a question shows of a request, so that the user can read what they confirm. To keep the
-// text below wantedShown, mcpx cuts the values, but none to less than shortestValue. It never cuts names and structure. If the
-// text is then still longer than maxShown, the request cannot be confirmed.
+// These are limits, in characters, for what a question shows of a request, so that the user can read what they confirm. To keep the
+// text below wantedShown, mcpx cuts the values, but none of them below shortestValue. It never cuts names and structure. If the
+// text is still longer than maxShown after that, the request cannot be confirmed.
 const (
 	wantedShown   = 4_000
 	maxShown      = 12_000
@@ -26,17 +26,17 @@ const (
 // characters are escaped, so that nothing in the request is hidden from the user.
 type showing struct {
 	pieces []piece
-	length int // how many characters the structure has
+	length int // number of characters of all leads
 }
 
-// piece is a part of the JSON: structure, followed by a value that may be cut. Either may be empty.
+// piece is a part of the JSON: first structure (lead), then a value that may be cut. Either may be empty.
 type piece struct {
 	lead  string // names, brackets, line ends and indentation
 	value []byte // the raw JSON of a scalar, or of an array of scalars
-	sum   string // the SHA-256 of the value, computed when it is needed
+	sum   string // the SHA-256 of the value in hex; empty until it is needed
 }
 
-// show returns the JSON in the form in which a question shows it, or the reason why it cannot be shown.
+// show returns the JSON in the form in which a question shows it. If it cannot be shown, whyNot says why.
 func show(raw []byte) (text, whyNot string) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return "", ""
@@ -64,12 +64,12 @@ func show(raw []byte) (text, whyNot string) {
 	}
 }
 
-// children is a func that calls yield for each value of an object or array, with the value as raw JSON. name is what the text
-// shows before the value: the escaped key and ": " in an object, nothing in an array. If yield returns false, it stops.
+// children is a func that calls yield for each value of an object or array. value is raw JSON. name is what the text shows before
+// the value: the escaped key and ": " in an object, nothing in an array. If yield returns false, the func stops.
 type children func(yield func(name string, value []byte) bool) error
 
-// add appends a value. It returns false if the text is too long to be shown. The parameter indent is a line end and the
-// indentation of the value's line.
+// add appends the pieces of a value. It returns false if the text is too long to be shown. indent is a line end and the indentation
+// of the line on which the value begins.
 func (s *showing) add(raw []byte, indent string) bool {
 	switch {
 	case raw[0] == '{':
@@ -88,14 +88,15 @@ func (s *showing) add(raw []byte, indent string) bool {
 	return s.put(piece{value: raw})
 }
 
-// put appends a piece. It returns false if the text is too long to be shown, so that the caller stops reading.
+// put appends a piece. It returns false if the text is now too long to be shown; the caller should then stop.
 func (s *showing) put(p piece) bool {
 	s.pieces = append(s.pieces, p)
 	s.length += utf8.RuneCountInString(p.lead)
 	return s.length <= maxShown
 }
 
-// nested appends the children of an object or array, each on a line of its own. The func forEach passes it each child.
+// nested appends an object or array, with each of its children on a line of its own. forEach yields the children. nested returns
+// false if the text is too long to be shown.
 func (s *showing) nested(open, end, indent string, forEach children) bool {
 	ok, inner := s.put(piece{lead: open}), indent+"  "
 	before := ""
@@ -153,8 +154,8 @@ func (p *piece) show(b *strings.Builder, limit int) {
 	}
 }
 
-// note adds how much of a value is missing, in characters or elements (unit). It also adds the SHA-256 of the whole value; a
-// string is hashed without quotes and escapes. The note is outside of the value's quotes, so that no value can imitate it.
+// note adds how much of a value is missing, in characters or elements (unit), and the SHA-256 of the whole value. A string is
+// hashed without quotes and escapes. The note stands outside of the value's quotes, so that no value can imitate it.
 func (p *piece) note(b *strings.Builder, missing int, unit string) {
 	if p.sum == "" {
 		whole, _ := decoded(p.value)
@@ -163,8 +164,8 @@ func (p *piece) note(b *strings.Builder, missing int, unit string) {
 	fmt.Fprintf(b, " (cut: %d more %s; SHA-256 of all %s)", missing, unit, p.sum)
 }
 
-// decoded returns the content of a JSON string (quoted is true), or any other JSON unchanged. A string with half a surrogate
-// pair is returned as it is written.
+// decoded returns the content of a JSON string; quoted is then true. It returns any other JSON unchanged. A string with half a
+// surrogate pair is returned as it is written.
 func decoded(raw []byte) (text string, quoted bool) {
 	if raw[0] != '"' {
 		return string(raw), false
@@ -176,8 +177,8 @@ func decoded(raw []byte) (text string, quoted bool) {
 	return text, true
 }
 
-// writeScalar writes a scalar until at least limit characters are written, and returns how many it wrote and how many
-// characters of the scalar are missing. It escapes invisible characters, since these are sent too.
+// writeScalar writes a scalar until at least limit characters are written. It returns how many characters it wrote, and how many of
+// the scalar are left. It escapes invisible characters, so that the user sees that they will be sent.
 func writeScalar(b *strings.Builder, raw []byte, limit int) (written, left int) {
 	text, quoted := decoded(raw)
 	if quoted {

@@ -12,20 +12,21 @@ import (
 )
 
 // mcpx passes traces on to servers in _meta (SEP-414). If it makes no spans, the client's traceparent reaches the upstream
-// unchanged. If it makes spans, the upstream gets a traceparent with the span of mcpx's request to it. This span is a child of
-// the call's span, which is a child of the client's span.
+// unchanged. If it makes spans, the call's span is a child of the client's span, and mcpx's request to the upstream has a span that
+// is a child of the call's span. The upstream gets a traceparent with the span of the request.
 
 // Tracing decides which calls get spans, the timed parts of a trace.
 type Tracing struct {
-	// Share says how many of the traces that mcpx begins are sampled, as a number from 0 to 1. A trace that the client began is
+	// Share says which part of the traces that mcpx begins are sampled, as a number from 0 to 1. A trace that the client began is
 	// sampled if the client says so.
 	Share float64
 }
 
 const traceparentName = "traceparent"
 
-// Begin reads the trace from a message's _meta. If the trace is sampled, Begin makes the spans, and puts the span of the
-// request to the server into Meta. A nil *Tracing makes no spans.
+// Begin reads the trace from r.Meta, which comes from the message's _meta, and puts it into the event. If the trace is sampled,
+// Begin makes the spans, and replaces the traceparent in r.Meta by one with the span of the request to the server. A nil *Tracing
+// makes no spans.
 func (t *Tracing) Begin(r *From) {
 	at := slices.IndexFunc(r.Meta, func(m Meta) bool { return m.Name == traceparentName })
 	parent, sampled := "", false
@@ -53,15 +54,15 @@ func (t *Tracing) Begin(r *From) {
 	r.Meta = append(slices.Clip(r.Meta), member)
 }
 
-// newID returns random bytes in hex.
+// newID returns this number of random bytes, in hex.
 func newID(bytes int) string {
 	id := make([]byte, bytes)
 	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
 }
 
-// parseTraceparent reads a traceparent (W3C Trace Context), a JSON string: the ids of trace and parent in hex, and whether
-// the trace is sampled. The ids are empty if it is invalid.
+// parseTraceparent reads a traceparent (W3C Trace Context), which raw has as a JSON string. It returns the ids of trace and parent
+// in hex, and whether the trace is sampled. The ids are empty if the traceparent is invalid.
 func parseTraceparent(raw json.RawMessage) (trace, parent string, sampled bool) {
 	text, _ := wire.Text(raw)
 	parts := strings.SplitN(text, "-", 5) // a later version may have more parts
