@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// find returns the server that has a resource, and the URI by which that server knows it.
+// find returns the server that has a resource, and the URI by which this server knows it. If no server is known to have the
+// resource, find waits for servers that have not listed their resources yet, and looks again.
 func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot, server *catalog.Server, ownURI string, err error) {
 	snap = s.Catalogue()
 	server, ownURI, err = snap.Resource(uri)
@@ -32,22 +33,22 @@ const (
 // Topic is one resource that a client follows: with resources/subscribe, or with subscriptions/listen in the modern
 // era.
 type Topic struct {
-	// Again means that the client has subscribed to the resource earlier and may have missed updates since. Follow then
-	// also reports an update when the server has accepted the first subscription.
+	// Again means that the client has subscribed to the resource before, and may have missed updates since. Then Follow also
+	// reports an update when the server has accepted the first subscription.
 	Again bool
 
 	servers *Servers
-	// from is the client's request. The event that is logged for it covers only the first subscription.
+	// from is the client's request. Its event is used only for the first subscription.
 	from request.From
 	uri  string
-	// patient means that Follow goes on trying if the server cannot be reached. The client follows other resources in
-	// the same request, which must not fail because of this one.
+	// patient means that Follow keeps trying if the server cannot be reached. It is set if the client follows several resources in
+	// one request, which must not fail because of this one.
 	patient bool
 }
 
-// Topic returns the resource with this URI, so that a client can follow it. The URI is the one that clients see, which may differ
-// from the server's own. patient means that Follow goes on trying if the server cannot be reached. The errors are those of
-// [Servers.Send], and a [ParamsError] if the server does not support subscriptions.
+// Topic returns the resource with this URI, so that a client can follow it. uri is the one that clients see, which may differ from
+// the server's own. patient means that Follow keeps trying if the server cannot be reached. The errors are those of [Servers.Send],
+// and a [ParamsError] if the server does not support subscriptions.
 func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
 	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
 	if uri == "" {
@@ -60,15 +61,14 @@ func (s *Servers) Topic(ctx context.Context, from request.From, uri string, pati
 	return t, err
 }
 
-// Follow subscribes to the resource, and subscribes again after the session with the server was lost or the config
-// was reloaded. It calls agreed when the server has accepted the first subscription. It calls updated each time the
-// resource has changed or may have changed, for example after a lost session; params are for the notification to the
-// client. The callbacks must not block.
+// Follow subscribes to the resource. It subscribes again after the session with the server was lost or the config was reloaded. It
+// calls agreed when the server has accepted the first subscription. It calls updated each time the resource has changed or may have
+// changed, for example after a lost session; params are those of the notification to the client. Neither func may block.
 //
-// Follow returns when ctx ends, or when the first subscription fails. If t is patient, only a refusal by the server counts as a
-// failure; after other errors Follow tries again.
+// Follow returns when ctx ends, or when the first subscription fails. If t is patient, the first subscription fails only if the
+// server refuses it; after any other error, Follow tries again.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
-	began := false // the server has accepted a subscription
+	began := false // true once the server has accepted a subscription
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		snap, server, own, err := t.servers.find(ctx, t.uri)
 		if err == nil {
@@ -87,7 +87,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 				if renewed && t.shown(server.Name) {
 					updated(request.Originated(server.Name, wire.Encode(map[string]string{"uri": t.uri})))
 				}
-				err = <-subscription.Ended // returns when ctx ends at the latest
+				err = <-subscription.Ended // the reason comes when ctx ends, at the latest
 			}
 		}
 		if ctx.Err() != nil {
@@ -102,7 +102,8 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			return t.servers.failed("resources/subscribe", server, err)
 		}
 		if over, ok := errors.AsType[*request.LimitError](err); ok {
-			pause = max(pause, over.RetryAfter) // an attempt before that would only be refused again, and fill the audit trail
+			// An earlier attempt would only be refused again, and fill the audit trail.
+			pause = max(pause, over.RetryAfter)
 		}
 		if !t.await(ctx, pause) {
 			return ctx.Err()
@@ -110,8 +111,8 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 	}
 }
 
-// await waits for the pause, and then until requests can be sent to the server or the server was removed. Requests to
-// a server that is down would only fill the audit trail. It returns false if ctx has ended.
+// await waits for the pause, and then until requests can be sent to the server or the server was removed. It does so because
+// requests to a server that is down would only fill the audit trail. It returns false if ctx ends first.
 func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	changed := make(chan struct{}, 1)
 	defer t.servers.Registry.OnChange(func() {
@@ -136,8 +137,8 @@ func (t *Topic) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// subscribe sends resources/subscribe. Follow calls it again whenever the subscription was lost. Only the first attempt is
-// recorded in the event of the client's request. Later attempts are mcpx's own, so they must not change that event.
+// subscribe sends resources/subscribe. Follow calls it again whenever the subscription was lost. Only the first attempt is recorded
+// in the event of the client's request. Later attempts are mcpx's own and get events of their own.
 func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own string, subscription *request.Subscription) error {
 	from := t.from
 	t.from.Event = nil
@@ -148,15 +149,15 @@ func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own strin
 	return err
 }
 
-// shown reports whether the client may still see the resources of the server; a reload may have changed that.
+// shown reports whether the client may still see the resources of the server. A reload may have changed this.
 func (t *Topic) shown(server string) bool {
 	now, ok := t.servers.Catalogue().Server(server)
 	return ok && (now.Offers.Resources || !now.Listed)
 }
 
-// renamed returns the params of a server's notification with the URI that clients know. ownURI is the server's URI of the
-// resource that the client follows. If the notification is about a part of this resource, the URI in params begins with ownURI;
-// renamed then replaces ownURI and keeps the rest.
+// renamed returns the params of a server's notification, with the URI that clients know. ownURI is the server's URI of the resource
+// that the client follows. If the notification is about a part of this resource, the URI in params begins with ownURI: then renamed
+// replaces only this beginning.
 func (t *Topic) renamed(snap *catalog.Snapshot, server *catalog.Server, ownURI string, params json.RawMessage) json.RawMessage {
 	return wire.Edit(params, "uri", wire.EditText(func(uri string) string {
 		if part, ok := strings.CutPrefix(uri, ownURI); ok {

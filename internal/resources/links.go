@@ -11,7 +11,7 @@ import (
 )
 
 // Block returns a content block of a server's result for clients that see the catalogue snap. If the block contains or links a
-// resource, its URI is replaced by one with which clients can read the resource. Nothing else changes.
+// resource, Block replaces the URI by one with which clients can read the resource. It changes nothing else.
 func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
 	rename := renamed(snap, server)
 	switch wire.MemberText(block, "type") {
@@ -23,10 +23,10 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 	return block
 }
 
-// Task returns a server's result with the task id that clients get: the server's name, a slash (which no name contains), the
-// server's own id, and a tag, by which mcpx recognizes the id. If tag is nil, there is no tag. If replica is not empty, the id
-// also names that replica (a process of mcpx), since that replica's session with the server may be the only one that knows the
-// task.
+// Task returns a server's result with the task id that clients get. This id consists of the server's name, a slash (which no name
+// contains), the server's own id, and a tag, by which mcpx recognizes the id. If the func tag is nil, there is no tag. If replica
+// is not empty, the id also names this replica, a process of mcpx, because its session with the server may be the only one that
+// knows the task.
 func Task(server *catalog.Server, replica string, tag func(id string) string, result json.RawMessage) json.RawMessage {
 	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
 		id := server.Name + "/" + replicaPart(replica) + own
@@ -37,7 +37,7 @@ func Task(server *catalog.Server, replica string, tag func(id string) string, re
 	}))
 }
 
-// replicaPart returns the part of a task's id that names a replica.
+// replicaPart returns the part of a task's id that names a replica; empty if replica is empty.
 func replicaPart(replica string) string {
 	if replica == "" {
 		return ""
@@ -45,15 +45,16 @@ func replicaPart(replica string) string {
 	return "@" + replica + "/"
 }
 
-// renameTask changes, with rename, the id of the task that a message says it belongs to.
+// renameTask changes, with rename, the task id in _meta of a message. This id says to which task the message belongs.
 func renameTask(message json.RawMessage, rename func(id string) string) json.RawMessage {
 	return wire.Edit(message, "_meta", func(meta json.RawMessage) json.RawMessage {
 		return wire.Edit(meta, caller.RelatedTask, func(of json.RawMessage) json.RawMessage { return wire.Edit(of, "taskId", wire.EditText(rename)) })
 	})
 }
 
-// namingTask returns the client that waits for the result of a task. Questions of the server about the task, which it asks meanwhile, have
-// the id that the client knows (known), and the client's answers the server's own id.
+// namingTask returns a copy of c for a request that waits for the result of a task. Meanwhile the server may ask the client
+// questions about the task. With the copy, the questions have the id that the client knows (known), and the client's answers have
+// the server's own id (own).
 func namingTask(c *caller.Client, own, known string) *caller.Client {
 	if c == nil || c.Request == nil {
 		return c
@@ -80,7 +81,7 @@ func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessag
 	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
 }
 
-// result returns a server's result for the client, with the URIs and the task id that the client knows.
+// result returns a server's result for the client, with the URIs and the task id that the client knows. q is the client's request.
 func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, q *request.Request, raw json.RawMessage) json.RawMessage {
 	asked := func(string) string { return wire.MemberText(q.Params, "taskId") }
 	switch q.Method {

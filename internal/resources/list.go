@@ -12,18 +12,18 @@ import (
 	"mcpx/internal/request"
 )
 
-// Page is one page of the items of a kind, as clients see them. It has at most pageItems items.
+// Page is one page of the items of a kind (resources, templates or prompts), as clients see them. It has at most pageItems items.
 type Page struct {
 	Items []json.RawMessage
 	// Next is the cursor of the next page, empty after the last page.
 	Next string
 }
 
-// pageItems is how many items a page has. There are so many because some clients read only the first page.
+// pageItems is the number of items of a full page. It is large because some clients read only the first page.
 const pageItems = 1000
 
-// List returns one page of the items of a kind, grouped by server, in the order in which each server lists them.
-// It leaves out servers that are down. ok is false if the cursor is invalid.
+// List returns one page of the items of a kind, server by server, in the order in which each server lists them. It leaves out
+// servers that are down. ok is false if the cursor is invalid.
 func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (page Page, ok bool) {
 	at, ok := readCursor(kind, cursor)
 	if !ok {
@@ -55,8 +55,8 @@ func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (p
 	return page, true
 }
 
-// item returns an item as clients see it: as its server sent it, but with a unique name, and with the server and its own URI or
-// name in _meta (request.Origin). In a transparent view nothing is added or changed.
+// item returns an item as clients see it. It is as its server sent it, but with a unique URI or name, and with the server and the
+// server's own URI or name in _meta (request.Origin). In a transparent view nothing is added or changed.
 func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, item catalog.Item) json.RawMessage {
 	if s.Transparent {
 		return item.Raw
@@ -71,7 +71,7 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 	return request.WithMeta(raw, request.Origin, origin)
 }
 
-// named returns the name by which clients know an item.
+// named returns the URI or name by which clients know an item. own is the one that the server gave it.
 func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, own string) string {
 	if kind == catalog.Prompts {
 		if s.bare(snap, own) == server {
@@ -82,20 +82,20 @@ func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind cat
 	return snap.URI(kind, server, own)
 }
 
-// position says where a page begins. A cursor contains nothing else, so it stays valid after a restart and in other
+// position says where a page begins. It is all that a cursor contains, so a cursor stays valid after a restart and in other
 // processes.
 type position struct {
 	Kind   catalog.Kind
 	Server string
 	Index  int
-	Item   string // the name of the item that was at Index when the cursor was made
+	Item   string // the URI or name of the item at Index when the cursor was made
 }
 
 func (p position) cursor() string {
 	return base64.RawURLEncoding.EncodeToString(wire.Encode(p))
 }
 
-// readCursor reads a cursor. An empty cursor is the beginning of the first page.
+// readCursor reads a cursor. An empty cursor means the beginning of the first page. ok is false if the cursor is invalid.
 func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
 	if cursor == "" {
 		return p, true
@@ -107,8 +107,8 @@ func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
 	return p, p.Kind == kind && p.Server != "" && p.Index >= 0
 }
 
-// after returns the index of the first item of the page. If the list has changed since the cursor was made, the page still begins
-// with the same item, if that item exists.
+// after returns the index in items of the first item of the page. If the list has changed since the cursor was made, the page still
+// begins with the same item, if the list still has it.
 func (p position) after(items []catalog.Item) int {
 	if p.Index < len(items) && items[p.Index].Name == p.Item {
 		return p.Index

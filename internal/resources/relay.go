@@ -22,7 +22,7 @@ type PromptError struct{ Name string }
 
 func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
 
-// ServerError is the error of a request that the server has not answered. Err is one of the errors of
+// ServerError is the error of a request that the server has not answered. Err says why: it is one of the errors of
 // [upstream.Upstream.Call].
 type ServerError struct {
 	Server string
@@ -32,8 +32,8 @@ type ServerError struct {
 func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// failed returns the error for a request to a server that failed with err. If the server answered with a JSON-RPC
-// error, failed returns that error unchanged.
+// failed returns the error that the client gets for a request to a server that failed with err. If the server answered with a
+// JSON-RPC error, this is err itself. Otherwise it is a [ServerError], as Explain has turned it.
 func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
@@ -45,10 +45,10 @@ func (s *Servers) failed(method string, server *catalog.Server, err error) error
 	return failed
 }
 
-// Send passes a client's message on to the server that has the item which the message names. It returns the raw result with the
-// URIs that clients know. q has the client's method and params. The error is a [catalog.URIError], [PromptError] or
-// [ParamsError] if the message names no known item, a [wire.RPCError] if the server answered with one, or else the error of
-// ctx, or a [ServerError] as Servers.Explain has turned it.
+// Send passes a client's message on to the server that has the item which the message names. It returns the raw result, with the
+// URIs that clients know. q has the client's method and params. If the message names no known item, the error is a
+// [catalog.URIError], [PromptError] or [ParamsError]. If the server answered with an error, it is a [wire.RPCError]. Otherwise it
+// is the error of ctx, or a [ServerError] as Servers.Explain has turned it.
 func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	for waited := false; ; {
 		snap := s.Catalogue()
@@ -69,7 +69,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 			one.Client = namingTask(q.Client, wire.MemberText(params, "taskId"), wire.MemberText(q.Params, "taskId"))
 		}
 		raw, err := s.Registry.Send(ctx, &one)
-		q.Consent = one.Consent // keep the user's confirmation for the case that the request is sent again
+		q.Consent = one.Consent // if the request is sent again, the user is not asked again
 		if err == nil {
 			return s.result(snap, server, q, raw), nil
 		}
@@ -82,9 +82,9 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 	}
 }
 
-// absent handles the error of a request. If the server does not know prompts/get or resources/read, it has no such item, and
-// absent returns the error for an unknown item. If the server does not know completion/complete, absent returns an empty answer.
-// For any other error, absent returns what the method failed returns.
+// absent handles the error of a request. If the server does not know prompts/get or resources/read at all, it cannot have the item,
+// and absent returns the error for an unknown item. If it does not know completion/complete, absent returns an empty list of
+// completions. For any other error, absent returns what the method failed returns.
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
@@ -102,14 +102,15 @@ func (s *Servers) absent(method string, server *catalog.Server, params json.RawM
 	}
 }
 
-// relayed are the methods whose params name an item of a server. The value says whether the method may be executed twice. Any
-// other method is sent only in a transparent view that shows a single server.
+// relayed has the methods whose params name an item of a server. The value says whether the method may be executed twice. Any other
+// method is sent only in a transparent view, which shows a single server.
 var relayed = map[string]bool{
 	"resources/read": true, "resources/unsubscribe": true, "prompts/get": true, "completion/complete": true,
 	"tasks/get": true, "tasks/update": false, "tasks/cancel": false, "tasks/result": true,
 }
 
-// target returns the server for a request, and the params as that server knows them, without the members that mcpx adds anew.
+// target returns the server for a request, and the params as this server knows them. The params have no _meta, inputResponses and
+// requestState, because mcpx adds these again when it sends the request.
 func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = wire.Without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {
@@ -144,7 +145,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *ca
 	return server, wire.Set(params, "ref", ref), err
 }
 
-// resource finds the server of the URI in an object, and replaces the URI by the server's own.
+// resource finds the server that has the URI in an object, and replaces the URI by the one that the server uses.
 func resource(object json.RawMessage, find func(uri string) (*catalog.Server, string, error)) (*catalog.Server, json.RawMessage, error) {
 	uri := wire.MemberText(object, "uri")
 	if uri == "" {
@@ -157,7 +158,7 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 	return server, wire.Edit(object, "uri", wire.EditText(func(string) string { return own })), nil
 }
 
-// task finds the server of the task id in params, and replaces the id by the server's own.
+// task finds the server of the task id in params, and replaces the id by the one that the server uses.
 func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	id := wire.MemberText(params, "taskId")
 	untagged, valid := id, true
@@ -169,7 +170,7 @@ func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog
 	if !valid || !ok || own == "" {
 		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
 	}
-	if s.Replicas { // own may begin with the replica that made the id
+	if s.Replicas { // own may begin with the name of the replica that made the id
 		if rest, ok := strings.CutPrefix(own, "@"); ok {
 			_, own, _ = strings.Cut(rest, "/")
 		}
@@ -177,7 +178,7 @@ func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog
 	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil
 }
 
-// prompt finds the server of the prompt name in an object, and replaces the name by the server's own.
+// prompt finds the server of the prompt whose name is in an object, and replaces the name by the one that the server uses.
 func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	name := wire.MemberText(object, "name")
 	if name == "" {

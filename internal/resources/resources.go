@@ -19,27 +19,28 @@ type Servers struct {
 	Catalogue func() *catalog.Snapshot
 	// Scope returns the part of the catalogue that the view shows now; nil means all of it.
 	Scope func() *policy.Scope
-	// Has reports whether the view shows a server; a nil func means all servers.
+	// Has reports whether the view shows a server; if nil, it shows all servers.
 	Has func(server string) bool
-	// Explain turns the error of a message to a server into the error that the client gets; if nil, the client
-	// gets the same error.
+	// Explain turns the error of a message to a server into the error that the client gets. If it is nil, the client gets the same
+	// error.
 	Explain func(method string, err *ServerError) error
-	// Separator is put between the name of a server and the name of its prompt.
+	// Separator stands between the name of a server and the name of its prompt, in the names that clients see.
 	Separator string
-	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a prompt still
-	// gets the prefix if an earlier server has a prompt of the same name, or if its name is another prompt's name with prefix.
+	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a prompt still gets
+	// the prefix in two cases: a server that comes before its own in the catalogue has a prompt of the same name, or its name is
+	// what another prompt is called with a prefix.
 	Prefix string
-	// Untag removes the tag from the id of a task ([Task]) and reports whether it is valid for the client; if nil, ids
+	// Untag removes the tag from the id of a task ([Task]). ok says whether the tag is valid for the client. If Untag is nil, ids
 	// have no tag.
 	Untag func(tagged string) (id string, ok bool)
-	// Replicas means that the ids of tasks name the process that has made them ([Task]).
+	// Replicas means that the ids of tasks also name the replica, a process of mcpx, that has made them ([Task]).
 	Replicas bool
 	// NoResources and NoPrompts hide the resources or prompts of all servers.
 	NoResources, NoPrompts bool
 	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions
 	// are as the server sent them.
 	Transparent bool
-	// Wait bounds how long a request waits for a server that is starting. ListWait bounds how long the method List waits
+	// Wait is how long a request waits for a server that is starting, at most. ListWait is how long the method List waits, at most,
 	// for servers that mcpx tries for the first time.
 	Wait, ListWait time.Duration
 }
@@ -50,7 +51,7 @@ const (
 	PrefixNever    = "never"
 )
 
-// Shows reports whether clients see items of a kind; NoResources and NoPrompts hide them.
+// Shows reports whether clients see items of a kind. NoResources and NoPrompts hide them.
 func (s *Servers) Shows(kind catalog.Kind) bool {
 	if kind == catalog.Prompts {
 		return !s.NoPrompts
@@ -58,8 +59,8 @@ func (s *Servers) Shows(kind catalog.Kind) bool {
 	return !s.NoResources
 }
 
-// Offers returns what the servers offer besides tools. A server whose offers are not known yet is assumed to offer resources,
-// subscriptions, prompts and completions, since the handshake with the client does not wait for the server.
+// Offers returns what the servers offer besides tools, all taken together. If the offers of a server are not known yet, it is taken
+// to offer resources, subscriptions, prompts and completions, because the handshake with the client does not wait for the server.
 func (s *Servers) Offers() (offers catalog.Offers) {
 	snap := s.Catalogue()
 	for i := range snap.Servers {
@@ -78,7 +79,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 	return offers
 }
 
-// Listed returns the servers to which requests can be sent and that have items of a kind.
+// Listed returns the servers that have items of a kind and to which requests can be sent.
 func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 	var all []*catalog.Server
 	snap := s.Catalogue()
@@ -91,14 +92,15 @@ func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
 }
 
 // Starting reports whether any server has not listed its items yet. It ignores servers that are down, and servers that mcpx has
-// tried at an earlier start.
+// tried already at an earlier start.
 func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Listed && !s.Tried && up(&s) })
 }
 
-// separator returns the separator for prompt names, or an empty string if prompts keep their names.
+// separator returns the separator for prompt names. It returns an empty string in a transparent view, where prompts keep their
+// names.
 func (s *Servers) separator() string {
 	if s.Transparent {
 		return ""
@@ -106,14 +108,14 @@ func (s *Servers) separator() string {
 	return s.Separator
 }
 
-// bare returns the server of the prompt that clients see under its own name, without the name of the server before
-// it. It returns nil if there is no such prompt.
+// bare returns the server of the prompt that clients see under its own name, without a prefix. It returns nil if there is no such
+// prompt.
 func (s *Servers) bare(snap *catalog.Snapshot, name string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil
 	}
 	if _, _, another := snap.Prompt(name, s.separator()); another {
-		return nil // another prompt has this name together with its prefix
+		return nil // with its prefix, another prompt has this name
 	}
 	var first *catalog.Server
 	for i := range snap.Servers {
@@ -131,16 +133,15 @@ func (s *Servers) bare(snap *catalog.Snapshot, name string) *catalog.Server {
 	return first
 }
 
-// awaitLists waits until the servers have listed their items, or cannot do so now. It does not wait for servers that
-// mcpx has already tried at an earlier start.
+// awaitLists waits until the servers have listed their items or cannot do so now, but at most for limit. It does not wait for
+// servers that mcpx has already tried at an earlier start.
 func (s *Servers) awaitLists(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s.Registry.WaitListed(ctx, s.Has)
 }
 
-// up reports whether requests can be sent to a server. The server may be starting, or may start when a request
-// comes.
+// up reports whether requests can be sent to a server. The server may still be starting, or may start only when a request comes.
 func up(s *catalog.Server) bool {
 	return s.State != catalog.Unavailable && s.State != catalog.Disabled
 }
