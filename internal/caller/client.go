@@ -155,7 +155,9 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 	case p.Mode == "url" && name == "elicitation":
 		part = "url"
 	case name == "elicitation" && own["url"] != nil:
-		part = "form" // a client that declares neither part supports form
+		// A client that declares neither url nor form supports form. But if it declares url, it supports form only if it declares
+		// form, too.
+		part = "form"
 	case p.Tools != nil && name == "sampling":
 		part = "tools"
 	}

@@ -38,7 +38,7 @@ func tagOf(key []byte, p *Principal, values []string) string {
 	hash := hmac.New(sha256.New, key)
 	for _, value := range append([]string{p.Key()}, values...) {
 		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(value))) // so that different lists never give the same bytes to hash
+		binary.BigEndian.PutUint64(size[:], uint64(len(value))) // without the lengths, two lists could give the same bytes
 		hash.Write(size[:])
 		hash.Write([]byte(value))
 	}

@@ -137,8 +137,8 @@ const (
 // Rights at the same time.
 type Rights struct {
 	rules []right
-	// all means that the config has no rules. Then principals may do everything except administer mcpx. Agents (see the func agent)
-	// may not.
+	// all means that the config has no rules. Then principals may do everything except administer mcpx. This does not apply to
+	// agents (see the func agent).
 	all bool
 	// dialled are the servers that have dialled in.
 	dialled []Dialled

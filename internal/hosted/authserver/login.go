@@ -61,8 +61,8 @@ func newOIDCClient(o *Options, callback string) *oidcClient {
 	return &oidcClient{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
 }
 
-// provider returns the metadata of the issuer, which is cached for discoveryTime. If it cannot be fetched again after that time,
-// provider returns the old metadata.
+// provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again then, provider returns the
+// old one.
 func (c *oidcClient) provider(ctx context.Context) (*provider, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +117,7 @@ func (c *oidcClient) scopes(p *provider) []string {
 // parameters: access_type=offline, which only Google knows, and prompt=consent, with which Google always asks the user for consent.
 const google = "https://accounts.google.com"
 
-// asking returns additional parameters for the authorization request, if the issuer is one that needs them. For most issuers it
-// returns none.
+// asking returns parameters that the authorization request needs only at some issuers. For most issuers it returns none.
 func (c *oidcClient) asking() (more []oauth2.AuthCodeOption) {
 	if c.o.Issuer == google {
 		more = append(more, oauth2.AccessTypeOffline, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -126,8 +125,8 @@ func (c *oidcClient) asking() (more []oauth2.AuthCodeOption) {
 	return more
 }
 
-// pendingLogin is a login for which the issuer has not sent the user back yet. It is kept in the browser, encrypted in a cookie, so
-// that only the same browser can finish the login.
+// pendingLogin is a login for which the issuer has not sent the user back yet. It is an encrypted cookie, so only the same browser
+// can finish it.
 type pendingLogin struct {
 	For      authorization `json:"a"`
 	State    string        `json:"s"`
@@ -354,8 +353,8 @@ func (c *oidcClient) refresh(
 }
 
 // refusals are the errors by which issuers refuse to renew a login. The standard one is invalid_grant (RFC 6749, section 5.2). Dex
-// answers invalid_request if it has forgotten the refresh token. Other errors mean that mcpx is registered wrongly at the issuer,
-// or that the issuer cannot answer now. They must not end the logins of all users.
+// answers invalid_request if it has forgotten the token. Other errors mean that mcpx is registered wrongly at the issuer, or that
+// the issuer cannot answer now. They must not end the logins of all users.
 var refusals = []string{"invalid_grant", "invalid_request", "access_denied", "login_required", "interaction_required", "consent_required"}
 
 // refusedBy reports whether an endpoint has refused a token.
@@ -401,9 +400,9 @@ func (c *oidcClient) addUserInfo(ctx context.Context, p *provider, token string,
 		return errors.New("it is about another user")
 	}
 	if claims["email"] == nil {
-		delete(claims, "email_verified") // without an address in the ID token, it must not confirm the address from UserInfo
+		delete(claims, "email_verified") // it must not confirm the address from UserInfo
 	} else if claims["email"] != more["email"] {
-		delete(more, "email_verified") // it confirms another address than the one in the ID token
+		delete(more, "email_verified") // it is not about the address in the ID token
 	}
 	for name, value := range more {
 		if _, there := claims[name]; !there {

@@ -18,8 +18,8 @@ import (
 const (
 	// logoutEvent is the member of the claim events that makes a JWT a logout token.
 	logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
-	// logoutTime is the greatest age of a logout token. The store remembers the ID of a used token a minute longer, so that no
-	// token is used twice.
+	// logoutTime is the greatest age of a logout token. The store remembers the ID of a used token until the token is older than
+	// this, so that no token is used twice.
 	logoutTime = 5 * time.Minute
 	// usedPrefix begins the keys of used logout tokens in the store.
 	usedPrefix = "front-logout."

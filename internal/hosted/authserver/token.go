@@ -259,7 +259,8 @@ func (s *Server) Prove(token string) *identity.Proof {
 // LoginIssuer returns the URL of the OpenID issuer where users log in.
 func (s *Server) LoginIssuer() string { return s.o.Issuer }
 
-// principal returns the principal that a JWT of the login issuer for this user would have, but with the scopes in Granted.
+// principal returns the principal of a user. It is the one that a JWT of the login issuer would prove for this user, but with the
+// scopes in Granted.
 func (s *Server) principal(who *user) *caller.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {

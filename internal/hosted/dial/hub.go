@@ -44,8 +44,7 @@ type Options struct {
 	Barred func(*caller.Principal) bool
 	// Taken reports whether the config has a server of this name.
 	Taken func(name string) bool
-	// Changed is called after a server was added or removed, but not by Recheck. It is also called after Refresh. No lock is held
-	// during the call.
+	// Changed is called, without a lock, after a server was added or removed (but not by Recheck), and after Refresh.
 	Changed func()
 	// MaxMessage is the maximum length, in bytes, of one message of a server.
 	MaxMessage int64
@@ -53,14 +52,13 @@ type Options struct {
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
 	// Cluster connects this replica to the others; nil if there are no others. Relay lets another replica use a server that has
-	// dialled in here: it passes messages between stream and the server until ctx ends. served is the name under which clients see
-	// the server.
+	// dialled in here, with the served name served: it passes messages between stream and the server until ctx ends.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping is the time between two pings to a server, and Pong is the time in which the server must answer each ping. 0 means the
 	// default of [transport.PeerOptions].
 	Ping, Pong time.Duration
-	// Alive is how long a server without a name of its own has to answer a ping before a new connection takes its name; 0 means
+	// Alive is how long a server without a name of its own has to answer a ping before another takes its name; 0 means
 	// aliveTimeout.
 	Alive time.Duration
 }
@@ -245,7 +243,7 @@ func (h *Hub) newSlot(name string, by *caller.Principal, as policy.Dialled) *slo
 }
 
 // room makes room for one more server of a principal. If the principal has maxServers servers, room removes the one that has been
-// without a connection for the longest time. If all have a connection, it returns a *refusal. The caller holds the lock.
+// without a connection for the longest time. If all are connected, it returns a *refusal. The caller holds the lock.
 func (h *Hub) room(owner string) error {
 	count, oldest := 0, (*slot)(nil)
 	for _, s := range h.slots {
@@ -266,8 +264,7 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove removes a slot, ends its tunnel, and has its record in the cluster ended. It does not close the slot's connection. The
-// caller holds the lock.
+// remove removes a slot, ends its tunnel, and has its record ended. It does not close its connection. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {
@@ -278,8 +275,7 @@ func (h *Hub) remove(s *slot) {
 	h.dropMeters()
 }
 
-// dropMeters removes the meters of principals that have no server, if their current minute has ended. The caller holds the
-// lock.
+// dropMeters removes the meters of principals that have no server, if their minute has ended. The caller holds the lock.
 func (h *Hub) dropMeters() {
 	here := make(map[string]bool)
 	for _, s := range h.slots {

@@ -15,9 +15,9 @@ import (
 )
 
 // Metrics counts calls, requests and sessions of clients, and tokens. The names of its metrics follow the OpenTelemetry conventions
-// for MCP (gen-ai, status "Development") in the form for Prometheus. Where these have no name, it begins with mcpx_; metrics about
-// Go and the process have their usual names. No label contains text from a client: a server or tool that is not in the catalogue
-// gets the label [other]. A Metrics may be used by several goroutines at the same time.
+// for MCP (gen-ai, status "Development") in the form for Prometheus. A metric that these conventions do not have gets a name with
+// mcpx_ in front; metrics about Go and the process have their usual names. No label contains text from a client: a server or tool
+// that is not in the catalogue gets the label [other]. A Metrics may be used by several goroutines at the same time.
 type Metrics struct {
 	set     *metrics.Set // all metrics that only grow
 	state   func() State
