@@ -79,8 +79,8 @@ type Who struct {
 	Client string
 }
 
-// Target is what a message is for. Server and Tool are as the client wrote them. They are known names only if KnownServer, for
-// Server, or Known, for Tool, is set.
+// Target is what a message is for. Server and Tool are as the client wrote them. Trust Server only if KnownServer is set, and Tool
+// only if Known is set.
 type Target struct {
 	Server, Tool string
 	// Item is the URI of a resource, the name of a prompt, the reference of a completion or the id of a task.

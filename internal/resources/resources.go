@@ -27,8 +27,8 @@ type Servers struct {
 	// Separator stands between the name of a server and the name of its prompt, in the names that clients see.
 	Separator string
 	// Prefix says which prompts get the name of their server as a prefix; empty means all. With PrefixNever, a prompt still gets
-	// the prefix in two cases: a server that comes before its own in the catalogue has a prompt of the same name, or its name is
-	// what another prompt is called with a prefix.
+	// the prefix in two cases: a server that comes before its own in the catalogue has a prompt of the same name, or another prompt
+	// has this name together with its prefix.
 	Prefix string
 	// Untag removes the tag from the id of a task ([Task]). ok says whether the tag is valid for the client. If Untag is nil, ids
 	// have no tag.

@@ -134,7 +134,7 @@ func (a *anchor) write(path string, keys [][]byte) error {
 	return atomicfile.Write(path, append(data, '\n'), 0o600)
 }
 
-// locked calls f while it holds a lock, with which no other process changes the anchor.
+// locked calls f while it holds a lock that keeps other processes from changing the anchor.
 func locked(path string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

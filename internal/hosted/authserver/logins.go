@@ -90,7 +90,7 @@ func (s *Server) SignOut(ctx context.Context, login string) error {
 	return err
 }
 
-// signedIn stores a login for a page of mcpx itself, has [Parts.SignedIn] set the cookie, and sends the browser to path.
+// signedIn stores a login for a page of mcpx itself, calls [Parts.SignedIn], which sets the cookie, and sends the browser to path.
 func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, path string) {
 	g.Client, g.Called, g.Next = "", "the page of mcpx", 1
 	g.Until = s.until(g)

@@ -33,9 +33,9 @@ var (
 
 // renewed asks the issuer whether the user may stay logged in, stores the answer, and returns the renewed login. Before it asks, it
 // calls accept with the newest state of the login. accept may change this state. If accept returns an error, the issuer is not
-// asked, and renewed returns that error. But accept returns errNothing if another request has just renewed the login: renewed then
-// returns the login as it is. If accept ends the login, which it does when a refresh token was used twice, renewed returns
-// errTwice.
+// asked, and renewed returns that error. Only errNothing is different: it means that another request has just renewed the login,
+// and renewed returns the login without an error. If accept ends the login, which it does when a refresh token was used twice,
+// renewed returns errTwice.
 //
 // If several requests renew one login, in this process or in others, only one of them asks the issuer. Each of the others waits for
 // it, and then calls its own accept with the new state.

@@ -233,7 +233,7 @@ func (r *records) start(ctx context.Context) error {
 	return nil
 }
 
-// read has the goroutine of follow read all records again. It is called when changes may have been missed, and when a new replica
+// read makes the goroutine of follow read all records again. It is called when changes may have been missed, and when a new replica
 // has appeared.
 func (r *records) read() {
 	select {

@@ -163,7 +163,7 @@ func times(draws []state.Draw, shares float64) []state.Draw {
 	return draws
 }
 
-// tell notes what was taken. The timer has send tell it to the other replicas soon.
+// tell notes what was taken. The timer soon calls send, which tells the other replicas.
 func (s *counters) tell(taken []state.Draw) {
 	if s.c.replicas() == 1 {
 		return

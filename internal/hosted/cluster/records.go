@@ -276,8 +276,8 @@ func (r *records) apply(name string, one *record) bool {
 	return true
 }
 
-// refuse handles a value that should not be in NATS: it logs and counts it. If this replica knows the right value, refuse puts it
-// into heal, so that the method write writes it to NATS again. A removed value is no fault if the record has expired.
+// refuse counts and logs a value that should not be in NATS. If this replica knows the right value, refuse puts it into heal, from
+// which the method write writes it to NATS again. If an expired record was removed, this is no fault, and is not counted.
 func (r *records) refuse(name string, revision uint64, err error) {
 	r.mu.Lock()
 	known := r.byHash[name]

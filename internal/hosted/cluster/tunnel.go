@@ -81,7 +81,7 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, body []byte, t
 	return nil
 }
 
-// AnswerHTTP has serve answer the requests that other replicas forward. The other replica has authenticated the client. Therefore
+// AnswerHTTP makes serve answer the requests that other replicas forward. The other replica has authenticated the client. Therefore
 // serve finds the principal in the context of the request.
 func (c *Cluster) AnswerHTTP(serve func(http.ResponseWriter, *http.Request)) {
 	c.Answer(kindHTTP, func(ctx context.Context, _ string, data []byte, write func([]byte) error) error {

@@ -42,7 +42,7 @@ const (
 	codeTime   = 10 * time.Minute // how long a code is valid
 	maxForm    = 16 << 10
 	// maxRecords is the maximum number of logins, and also of codes, that one process keeps in memory. maxRecordBytes is the
-	// maximum size of either.
+	// maximum size, in bytes, of all logins together, and also of all codes.
 	maxRecords, maxRecordBytes = 1000, 8 << 20
 )
 

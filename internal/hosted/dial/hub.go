@@ -264,7 +264,8 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove removes a slot, ends its tunnel, and has its record ended. It does not close its connection. The caller holds the lock.
+// remove removes a slot, ends its tunnel, and makes tell end its record. It does not close its connection. The caller holds the
+// lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {

@@ -102,7 +102,7 @@ func (h *Hub) Share() {
 	})
 }
 
-// Refresh has the goroutine of Share call [Options.Changed] soon. It does not wait for the call. Without a cluster it has no
+// Refresh makes the goroutine of Share call [Options.Changed] soon. It does not wait for the call. Without a cluster it has no
 // effect.
 func (h *Hub) Refresh() {
 	h.newsMu.Lock()
@@ -152,7 +152,7 @@ func (s *slot) holding(at, conn string) holding {
 // errChanged means that the record of a server is missing, or is about a newer connection than the one to be noted.
 var errChanged = errors.New("another connection has the name")
 
-// free has the method tell end the record of a removed slot. Otherwise other principals could not use the name until the record
+// free makes the method tell end the record of a removed slot. Otherwise other principals could not use the name until the record
 // expires. The caller holds the lock.
 func (h *Hub) free(s *slot) {
 	if s.own != "" {
@@ -309,7 +309,7 @@ func (s *slot) arm() {
 	}
 }
 
-// disarm has the upstream wait until a connection comes or arm is called. The caller holds the lock.
+// disarm makes the upstream wait until a connection comes or arm is called. The caller holds the lock.
 func (s *slot) disarm() {
 	s.armed = false
 	select {

@@ -18,7 +18,7 @@ import (
 const (
 	// linkLife is how long a link can be used.
 	linkLife = 2 * time.Minute
-	// unusedFor is how long nobody must have used the page before it closes.
+	// If nobody has used the page for unusedFor, it closes.
 	unusedFor = 30 * time.Minute
 	// maxLinks is the maximum number of links, and also of sessions. If there is one more, the oldest ends.
 	maxLinks = 20
@@ -31,8 +31,7 @@ const (
 // secret for the key of a session, which only the browser tab with the page has. A Links may be used by several goroutines at the
 // same time.
 type Links struct {
-	// Host is the address at which the page is served, with the port. For is how long nobody must have used the page before it
-	// closes.
+	// Host is the address at which the page is served, with the port. If nobody has used the page for the time For, it closes.
 	Host string
 	For  time.Duration
 
