@@ -53,8 +53,8 @@ func (g *agents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func compat(d *conf.Dial) bool { return d != nil && d.Compat != conf.CompatOff }
 
-// call lets a client call the tools of its agent over a WebSocket. It returns when the connection has ended, the client's token
-// is no longer valid, or mcpx shuts down.
+// call serves a client at the path call/. The client calls the tools of its agent, in the older system's meaning of the word (see
+// agents), over a WebSocket. call returns when the connection has ended, the client's token is no longer valid, or mcpx shuts down.
 func (g *agents) call(w http.ResponseWriter, r *http.Request) {
 	a, who := g.app, caller.From(r.Context())
 	one := a.views.get(viewAgent)

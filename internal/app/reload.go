@@ -45,8 +45,8 @@ type Source struct {
 // Reloaded says what the last reload changed. The embedded Changes have the names of the servers that were started and stopped.
 type Reloaded struct {
 	registry.Changes
-	// Changed has the names of the servers that have new settings. Keys has the changed keys outside of servers that are in effect
-	// already. Later has the changed keys that take effect when mcpx restarts.
+	// Changed has the names of the servers that have new settings. Keys and Later have the changed keys that do not belong to a
+	// server: those in Keys are in effect already, those in Later take effect only when mcpx restarts.
 	Changed, Keys, Later []string
 	// Unavailable has the faults in the entries of single servers, which are therefore not served.
 	Unavailable []config.Fault

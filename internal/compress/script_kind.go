@@ -101,8 +101,9 @@ func (s *script) equal(column []int32) bool {
 	return true
 }
 
-// flat reports whether the function for the outer objects should also write the inner objects in this column. It should if the
-// column has nearly all objects of the inner kind, and if these inner objects are mostly different from each other.
+// flat reports whether the function for the outer objects should also write the inner objects, which are the parts in column. That
+// is worthwhile if all these parts are objects of the same kind, most of them differ from each other, and few other objects of this
+// kind are elsewhere in the document.
 func (s *script) flat(column []int32) bool {
 	of := s.parts[column[0]].kind
 	if of < 0 || s.parts[column[0]].count == 0 {

@@ -129,7 +129,7 @@ func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
 	for i, server := range servers {
-		// A form with a mark lists all tools, and each tool takes at least 4 tokens: a dash,
+		// A form with a mark has a line for each tool. Such a line takes at least 4 tokens: a dash,
 		// a name, brackets and a line end.
 		if c.form.mark != "" && 4*len(server.Tools) > c.room.tokens {
 			return nil, false

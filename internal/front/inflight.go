@@ -19,7 +19,7 @@ type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
 	held   int       // how many callers of hold still use the session
-	idle   time.Time // when the session was made, or when a request or a caller of hold last ended its use
+	idle   time.Time // when the session was made, its last open request ended, or free was called, whichever was latest
 	ended  error     // if not nil, every new request is cancelled with this error
 	ending error     // if not nil, new long-lived requests are cancelled with this error
 }

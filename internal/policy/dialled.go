@@ -20,7 +20,8 @@ type Dialled struct {
 	Unapproved bool `json:"-"`
 }
 
-// opens reports whether the server is meant for a principal. Unless For is [conf.DialSelf], a rule must permit it, too.
+// opens reports whether For, Owner, Groups and Unapproved let a principal see the server. It does not check the rules of
+// auth.rights. Unless For is [conf.DialSelf], one of these rules must permit the server, too.
 func (d *Dialled) opens(p *caller.Principal) bool {
 	switch {
 	case d.Unapproved:

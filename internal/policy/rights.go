@@ -155,9 +155,9 @@ type visitor struct {
 }
 
 // NewRights makes the rights for an endpoint with authentication. Nil rules permit everything to every authenticated principal that
-// is not an agent (see the func agent). names has the config-file names of servers that mcpx serves under a different name, by this
-// name. Rules name servers as the config file does. So if a served name becomes free and another server gets it, no rule applies to
-// that server by mistake.
+// is not an agent (see the func agent). Rules name servers as the config file does. names maps the served name of a server to its
+// name in the config file, if mcpx serves it under a different name. So if a served name becomes free and another server gets it,
+// no rule applies to that server by mistake.
 func NewRights(rules []conf.Right, names map[string]string) *Rights {
 	r := &Rights{
 		all:    rules == nil,

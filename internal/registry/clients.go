@@ -241,7 +241,8 @@ func (r *Registry) displace(server, principal string) bool {
 	return true
 }
 
-// sessionsOf counts the sessions of single clients with a server. The caller holds the lock.
+// sessionsOf counts the sessions with a server in r.clients. The session that all clients share is not one of them. The caller
+// holds the lock.
 func (r *Registry) sessionsOf(server string) (n int) {
 	for _, sessions := range r.clients {
 		for key := range sessions {

@@ -97,7 +97,8 @@ func (r *Registry) Relist(ctx context.Context, client *caller.Client, name strin
 	r.Refresh()
 }
 
-// WaitTried waits until the first attempt to connect has ended for every server and all its instances, except idle ones.
+// WaitTried waits until the first attempt to connect has ended for every server and for each of its instances. It does not wait for
+// what is [catalog.Idle], because mcpx is not connecting to that.
 func (r *Registry) WaitTried(ctx context.Context) {
 	for _, s := range r.Snapshot().Servers {
 		r.await(ctx, s.Name)

@@ -49,9 +49,10 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// plainItems returns t. But if t is an array and the description of its items says nothing new, plainItems leaves this description
-// out. It says nothing new if it only repeats the description of the array or key, the name of the array's property. Generators of
-// schemas write such descriptions, as in "tags parameter".
+// plainItems returns t. But if t is an array and the description of its items says nothing new, plainItems leaves that description
+// out. key is the name of the property with the type t. A description says nothing new if it is the same as the description of the
+// array, or if it is only key, or key with the word "parameter" or "item" after it. Generators of schemas write such descriptions,
+// for example "tags parameter".
 func plainItems(t *typ, key string) *typ {
 	if t.kind != tArray || t.elem.desc == "" {
 		return t

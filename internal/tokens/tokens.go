@@ -62,7 +62,7 @@ func pieceTokens(p string) int {
 // longPiece returns the number of tokens of a piece that is too long to be merged as a whole, and so is cut.
 func longPiece(p string) int {
 	n := 0
-	var last string // the previous cut, which is often the same, as in a row of dashes
+	var last string // what was last cut off from p; the next cut often takes the same text, for example from a row of dashes
 	var lastTokens int
 	for len(p) > maxMerge {
 		if len(p) >= longestToken && rank(p[:longestToken]) != noRank {

@@ -22,8 +22,8 @@ const (
 	roundPause = time.Second
 )
 
-// rounds asks the client for the input that the server requires and sends the request again, until the server returns another
-// result, or maxInputRounds is reached.
+// rounds asks the client for the input that the server requires, and sends the request again with the answers. It repeats this
+// until the server requires no more input, and then returns the server's result. It fails after maxInputRounds repetitions.
 func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.RawMessage) (json.RawMessage, error) {
 	for round := 0; ; round++ {
 		requests, state, wants := inputWanted(result)

@@ -258,10 +258,11 @@ func (s *session) cause() (program string, ok bool) {
 	return program, len(programs) == 0 || len(programs) == 1 && program != ""
 }
 
-// logged passes a log message on to the oldest of the calls that it may belong to. If there is no such call, or the call wants no
-// log messages, the message goes to the client that the session belongs to. If several programs share the session ([Spec.OnLog] is
-// set), a message on a shared stream goes to the only program whose call may have caused it, or to all programs if no call may have
-// caused it. In all other cases mcpx only logs the message itself, since no client may read the messages of another.
+// logged passes a log message of the server on to the oldest of the calls that it may belong to. If there is no such call, or the
+// call wants no log messages, the message goes to the client that owns the session. If the session has no owner because several
+// client programs share it ([Spec.OnLog] is set), only a message on a shared stream is passed on: if exactly one program has calls
+// that may have caused the message, it goes to this program; if no call may have caused it, it goes to all programs. Any other
+// message goes to no client, because no client may read the messages of another. mcpx then writes it to its own log.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return

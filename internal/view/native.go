@@ -81,8 +81,8 @@ func objectSchema(raw []byte) bool {
 	return true
 }
 
-// objectOf replaces a schema for arguments that SDKs refuse. If only the type is missing, the new schema is the old one with
-// the type object added, because arguments are always an object. Otherwise the new schema accepts any object.
+// objectOf returns a replacement for raw, an input schema that SDKs refuse. If only the type is missing, the replacement is raw
+// with "type":"object" added, because arguments are always an object. Otherwise the replacement accepts any object.
 func objectOf(raw []byte) []byte {
 	const any = `{"type":"object"}`
 	if raw[0] != '{' || len(raw) <= len("{}") {

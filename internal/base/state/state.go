@@ -39,7 +39,7 @@ var ErrElsewhere = errors.New("another process has this call")
 //
 // An id may contain the encrypted record ([NewSealed]) and be up to 1 KB long. If the implementation uses a network, a process
 // may notice a Change or an End by another process up to two seconds late. Every request calls Get, so Get uses what the
-// process already knows, and the network only now and then, to move the end of a session.
+// process already knows. It uses the network only now and then, to make a session that is in use last longer (see Open).
 type Sessions[S any] interface {
 	// Open keeps a record until the given time. If the time is zero, it keeps the record until End is called or until the session
 	// was not used for a week or more. It returns an id that cannot be guessed.

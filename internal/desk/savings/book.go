@@ -126,8 +126,8 @@ func (b *Book) save() {
 	b.saveLater()
 }
 
-// keep makes those figures pending again that save could not write. written has the days whose figures are in the files. The caller
-// holds mu.
+// keep makes figures pending again if save could not write them. The parameter written has the days whose figures save has
+// written. The caller holds mu.
 func (b *Book) keep(pending map[entry]*Figures, written map[int]bool) {
 	for e, f := range pending {
 		if !written[e.day] {

@@ -196,8 +196,8 @@ type Connection struct {
 	Move []Found
 }
 
-// Connect plans to add the entry that starts mcpx to a client's file, and to remove from it the servers that servers in
-// connection.Move replace. It writes nothing; [Backups.Write] does.
+// Connect plans a change of a client's file. The change adds or updates the entry that starts mcpx. It also removes each server
+// that a server in connection.Move replaces. Connect does not write the file: call [Backups.Write] for that.
 func (b Backups) Connect(c Client, file string, connection Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
@@ -231,8 +231,8 @@ func unwritten(file string, err error) error {
 	return fmt.Errorf("%s: %w; nothing was written", file, err)
 }
 
-// connect adds or updates the entry that starts mcpx, if the format has one. It removes the servers that servers in connection.Move
-// replace (see Doubled), and returns the removed ones.
+// connect adds or updates the entry that starts mcpx, if the format has one. It removes each server that a server in connection.Move
+// replaces (see Doubled), and returns the removed ones.
 func (e edited) connect(servers []Found, connection Connection) (out []moved, err error) {
 	if e.format.entry != nil {
 		if err := e.addSelf(servers, connection); err != nil {

@@ -124,9 +124,9 @@ func (b *box) open(subject string, sealed []byte) (text []byte, sender salt, num
 	return nil, sender, 0, errSeal
 }
 
-// windows remember which numbers were received from each sender, so that a repeated message is refused. A message whose number is
-// windowSize below the newest is also refused; NATS delivers the messages of a sender nearly in order. A windows must not be used
-// by several goroutines at the same time.
+// windows remembers which numbers were received from each sender, so that a repeated message is refused. A message is also refused
+// if its number is lower than the newest number of its sender by windowSize or more. This seldom hits a new message, because NATS
+// delivers the messages of a sender nearly in order. Only one goroutine at a time may use a value of this type.
 type windows struct {
 	of      map[salt]*window
 	cleaned time.Time

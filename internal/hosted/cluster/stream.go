@@ -13,9 +13,10 @@ type Stream struct {
 	over error  // what Read returns after rest; nil as long as the stream goes on
 }
 
-// Open opens a stream to another replica. There, the function that was given to [Cluster.Accept] for this kind gets opening, and
-// serves the stream. The caller must close the stream. If ctx ends, Read and Write fail. Open returns the same errors as
-// [Cluster.Ask], but never a [RemoteError]: if serve fails, Read returns it.
+// Open opens a stream to another replica. The caller must close the stream. On the other replica, the function that was given to
+// [Cluster.Accept] for this kind is called with opening, and serves the stream. If ctx ends, Read and Write fail. Open returns the
+// same errors as [Cluster.Ask], with one exception: the error of the function on the other replica. Read returns that error, as a
+// [RemoteError].
 func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*Stream, error) {
 	x, err := c.ask(ctx, to)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	lookEvery = time.Second
 )
 
-// holding is the record about a server in the cluster.
+// holding is the record that a cluster stores about a server that has dialled in.
 type holding struct {
 	policy.Dialled
 	Name  string            `json:"name"`

@@ -38,7 +38,8 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	return l.take(state.Draw{What: addressRequests, Whose: address.String(), Flow: rate, Tokens: 1})
 }
 
-// Invalid is called when a credential was refused. If it was valid earlier, its next requests count for their address again.
+// Invalid is called when a credential was refused. It makes Arrived count the requests with this credential again, even if the
+// credential was valid earlier.
 func (l *Limits) Invalid(credential string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
