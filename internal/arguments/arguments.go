@@ -55,6 +55,11 @@ type Notes struct {
 // become this JSON), then validated against the whole schema. If they still do not fit, but their meaning is clear, they are
 // changed to fit (see mend).
 func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
+	left := int(maxSteps)
+	return s.read(raw, schema, check, &left)
+}
+
+func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json.RawMessage, Notes, error) {
 	object, err := unpack(raw)
 	if err != nil {
 		return nil, Notes{}, err
@@ -66,7 +71,7 @@ func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage
 			return object, Notes{}, nil
 		}
 		if name, inner := c.schema.wrapper(object); inner != nil {
-			if read, notes, err := s.Read(inner, schema, true); err == nil {
+			if read, notes, err := s.read(inner, schema, true, left); err == nil {
 				notes.Unwrapped = name
 				return read, notes, nil
 			}
@@ -88,9 +93,9 @@ func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage
 		return object, Notes{}, nil
 	}
 	var notes Notes
-	value, failure := c.validate(object)
+	value, failure := c.validate(object, left)
 	if failure != nil {
-		object, notes, failure = c.mend(object, value, failure)
+		object, notes, failure = c.mend(object, value, failure, left)
 	}
 	notes.Unknown = c.unknown(object)
 	if failure != nil {

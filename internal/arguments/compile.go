@@ -145,6 +145,12 @@ func decode(raw json.RawMessage) (value any, err error) {
 	return value, err
 }
 
+// maxSubschemas and maxPaths bound the memory for a compiled schema. A larger one is not checked.
+const (
+	maxSubschemas = 50_000
+	maxPaths      = 16 << 20 // bytes of JSON pointers, each of which may be as long as the document
+)
+
 // compiler compiles one document.
 type compiler struct {
 	root    any
@@ -153,6 +159,9 @@ type compiler struct {
 	made    map[string]*schema  // by JSON pointer
 	open    []reference         // references that are not followed yet
 	broken  bool                // the meaning of the document is not clear
+
+	patterns int // the sizes of the patterns so far
+	paths    int // the bytes of the pointers in made
 }
 
 // reference is a reference in the schema from.
@@ -240,17 +249,21 @@ func (c *compiler) schema(node any, path string) *schema {
 	if s := c.made[path]; s != nil {
 		return s
 	}
+	c.paths += len(path)
+	c.broken = c.broken || c.paths > maxPaths
+	if yes, ok := node.(bool); ok {
+		return booleans[yes]
+	}
 	s := &schema{kinds: anyKind}
 	s.length, s.itemCount, s.propertyCount, s.containsCount = anyCount, anyCount, anyCount, span{1, math.MaxInt}
 	c.made[path] = s
-	switch node := node.(type) {
-	case bool:
-		s.boolean = &node
-	case map[string]any:
-		k := keywords{compiler: c, of: node, path: path}
+	object, ok := node.(map[string]any)
+	if c.broken = c.broken || !ok || len(c.made) > maxSubschemas; !c.broken {
+		k := keywords{compiler: c, of: object, path: path}
 		k.read(s)
-	default:
-		c.broken = true
 	}
 	return s
 }
+
+// booleans are the schemas false and true.
+var booleans = map[bool]*schema{false: {boolean: new(false)}, true: {boolean: new(true)}}

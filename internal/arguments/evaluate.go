@@ -4,16 +4,20 @@ import (
 	"encoding/json"
 	"math/big"
 	"slices"
+	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 const (
-	// maxSteps bounds the work for all arguments. A step is the evaluation of one subschema for one value, of one member, or of
-	// 64 bytes of text. It takes about a quarter of a microsecond.
+	// maxSteps bounds the work for the arguments of a call, also if they are validated several times because they are mended. A
+	// step is the evaluation of one subschema for one value, of one member, or of 64 bytes of text. It takes about stepTime.
 	maxSteps = 1e6
+	stepTime = 250 * time.Nanosecond
 	// maxNesting bounds how deeply subschemas are evaluated within each other, for the same value or for parts of it.
 	maxNesting = 16 * maxDepth
-	// maxFaults bounds the memory for faults, also those of alternatives that were not meant.
+	// maxFaults bounds the memory for faults, also those of alternatives that were not meant. As many again may have them as
+	// causes, so that those that are kept are found.
 	maxFaults = 20_000
 )
 
@@ -32,15 +36,15 @@ type fault struct {
 	causes []*fault // the faults of subschemas
 }
 
-// unnamed is the fault that is reported if there are too many, or if nobody asks what they are.
+// unnamed stands for faults if there are too many, or if nobody asks what they are.
 var unnamed = &fault{}
 
 // validate returns why a decoded value does not fit the schema, or nil if it fits, or if that is not known (see
-// evaluation.value).
-func (s *schema) validate(value any) *fault {
-	e := evaluation{left: maxSteps}
+// evaluation.value). It takes the steps that it needs from left.
+func (s *schema) validate(value any, left *int) *fault {
+	e := evaluation{left: *left}
 	failure, _ := e.value(s, value, nil, nil)
-	if e.left < 0 {
+	if *left = e.left; e.left < 0 {
 		return nil
 	}
 	return failure
@@ -63,20 +67,23 @@ type evaluation struct {
 // libraries list such properties as required although their servers do not need them. A null fits what is nullable. So a value
 // that is not sure to fit is taken, and also what is sure not to fit where keywords such as not negate that.
 func (e *evaluation) value(s *schema, value any, outer *check, seen *parts) (failure *fault, sure bool) {
+	if e.left--; e.left < 0 || e.nesting == maxNesting {
+		return nil, false
+	}
 	if s.boolean != nil {
 		if *s.boolean {
 			return nil, true
 		}
 		return e.fault(fault{schema: s, keyword: "false"}), true
 	}
-	if e.left--; e.left < 0 || e.nesting == maxNesting {
-		return nil, false
-	}
+	around := 0
 	for c := outer; c != nil; c = c.outer {
 		if c.schema == s {
 			return nil, false // the schema refers to itself, which says nothing of the value
 		}
+		around++
 	}
+	e.left -= around / 64
 	e.nesting++
 	c := check{evaluation: e, schema: s, value: value, outer: outer, seen: seen}
 	failure = c.run()
@@ -96,9 +103,12 @@ var onlyNull = &schema{kinds: kindNull}
 
 // fault returns a fault of the value that is evaluated.
 func (e *evaluation) fault(f fault) *fault {
-	if e.made++; e.quiet || e.made > maxFaults {
+	named := func(f *fault) bool { return f != unnamed }
+	switch {
+	case e.quiet, e.made >= 2*maxFaults, e.made >= maxFaults && !slices.ContainsFunc(f.causes, named):
 		return unnamed
 	}
+	e.made++
 	f.at = slices.Clone(e.at)
 	return &f
 }
@@ -144,7 +154,7 @@ func (c *check) run() *fault {
 	switch len(c.faults) {
 	case 0:
 		if outside != c.seen {
-			outside.merge(c.seen)
+			c.merge(outside, c.seen)
 		}
 		return nil
 	case 1:
@@ -158,15 +168,21 @@ func (c *check) decided() bool { return c.left < 0 || c.quiet && len(c.faults) >
 
 func (c *check) add(f fault) {
 	f.schema = c.schema
-	c.faults = append(c.faults, c.fault(f))
+	c.put(c.fault(f))
 }
 
 // take takes over the result of a subschema that has to fit.
 func (c *check) take(failure *fault, sure bool) {
 	if failure != nil {
-		c.faults = append(c.faults, failure)
+		c.put(failure)
 	}
 	c.unsure = c.unsure || !sure
+}
+
+func (c *check) put(failure *fault) {
+	if n := len(c.faults); failure != unnamed || n == 0 || c.faults[n-1] != unnamed {
+		c.faults = append(c.faults, failure)
+	}
 }
 
 // same evaluates a subschema for the same value.
@@ -176,7 +192,7 @@ func (c *check) same(s *schema) (failure *fault, sure bool) {
 		seen = new(parts)
 	}
 	if failure, sure = c.evaluation.value(s, c.value, c, seen); failure == nil && c.seen != nil {
-		c.seen.merge(seen)
+		c.merge(c.seen, seen)
 	}
 	return failure, sure
 }
@@ -200,14 +216,16 @@ func (c *check) part(s *schema, value any, step string) (failure *fault, sure bo
 
 func (c *check) literal() *fault {
 	s := c.schema
+	if number, ok := c.value.(json.Number); ok && strings.ContainsAny(string(number), "eE") {
+		c.left -= 100 // it may have 400 digits
+	}
 	if !s.kinds.have(c.value) {
 		return c.fault(fault{schema: s, keyword: "type", detail: typeOf(c.value)})
 	}
 	if s.constant == nil && s.enum == nil {
 		return nil
 	}
-	k := key(c.value)
-	c.read(len(k))
+	k := c.key(c.value)
 	switch {
 	case s.constant != nil && !s.constant.keys[k]:
 		return c.fault(fault{schema: s, keyword: "const"})
@@ -215,6 +233,15 @@ func (c *check) literal() *fault {
 		return c.fault(fault{schema: s, keyword: "enum"})
 	}
 	return nil
+}
+
+// key returns the key of a value, and counts the work.
+func (c *check) key(value any) string {
+	k := key(value)
+	if c.left -= len(k) / 8; typeOf(value) == "object" || typeOf(value) == "array" {
+		c.left -= len(k) / 2 // its members are sorted
+	}
+	return k
 }
 
 // read counts the work for text of so many bytes.
@@ -247,12 +274,19 @@ func (c *check) count(n int, allowed span, least, most string) {
 
 // matches reports whether a pattern matches a text, which is not sure if the engine needs too long.
 func (c *check) matches(p *pattern, text string) (matches, sure bool) {
-	c.left--
-	c.read(len(text))
-	if matches, sure = p.match(text); !sure && p != nil {
-		c.left -= maxSteps / 20
+	if c.left--; p == nil {
+		return true, false
 	}
-	return matches, sure
+	if p.linear != nil {
+		if c.read(len(text) * p.size); c.left < 0 {
+			return true, false
+		}
+		return p.linear.MatchString(text), true
+	}
+	began := time.Now()
+	matches, err := p.slow.MatchString(text)
+	c.left -= int(min(time.Since(began), regexpTimeLimit) / stepTime)
+	return matches || err != nil, err == nil
 }
 
 func (c *check) number(number json.Number) {
@@ -313,7 +347,7 @@ func (c *check) either(failure fault, alternatives []*schema, most int) {
 			certain++
 		}
 		possible++
-		if certain > most || certain == 1 && most > 1 && c.seen == nil {
+		if c.left < 0 || certain > most || certain == 1 && most > 1 && c.seen == nil {
 			break
 		}
 	}

@@ -1,6 +1,10 @@
 package arguments
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // object evaluates the keywords for the members of an object.
 func (c *check) object(object map[string]any) {
@@ -26,7 +30,7 @@ func (c *check) object(object map[string]any) {
 	if s.propertyNames == nil {
 		return
 	}
-	for name := range object {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		failure, sure := c.evaluation.value(s.propertyNames, name, nil, nil)
 		if failure != nil {
 			c.add(fault{keyword: "propertyNames", detail: name, causes: []*fault{failure}})
@@ -42,8 +46,10 @@ func (s *schema) optional() bool {
 
 // needed evaluates what the members of an object require beside them.
 func (c *check) needed(object map[string]any) {
-	c.left -= len(c.schema.neededBy)
-	for name, needed := range c.schema.neededBy {
+	s := c.schema
+	c.left -= len(s.neededBy) + len(s.dependents)
+	for _, name := range slices.Sorted(maps.Keys(s.neededBy)) {
+		needed := s.neededBy[name]
 		if _, ok := object[name]; !ok {
 			continue
 		}
@@ -58,9 +64,9 @@ func (c *check) needed(object map[string]any) {
 			c.add(fault{keyword: "dependentRequired", names: missing, detail: name})
 		}
 	}
-	for name, dependent := range c.schema.dependents {
+	for _, name := range slices.Sorted(maps.Keys(s.dependents)) {
 		if _, ok := object[name]; ok {
-			c.take(c.same(dependent))
+			c.take(c.same(s.dependents[name]))
 		}
 	}
 }
@@ -71,10 +77,11 @@ func (c *check) members(object map[string]any) {
 		return
 	}
 	var others []string
-	for name, value := range object {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if c.decided() {
 			return
 		}
+		value := object[name]
 		sub, known := s.properties[name]
 		if known {
 			c.take(c.part(sub, value, name))
@@ -140,14 +147,15 @@ func (c *check) array(items []any) {
 func (c *check) unique(items []any) {
 	seen := make(map[string]int, len(items))
 	for i, item := range items {
-		k := key(item)
+		k := c.key(item)
 		if first, twice := seen[k]; twice {
 			c.add(fault{keyword: "uniqueItems", items: [2]int{first, i}})
 			return
 		}
 		seen[k] = i
-		c.left--
-		c.read(len(k))
+		if c.left--; c.left < 0 {
+			return
+		}
 	}
 }
 
@@ -160,6 +168,9 @@ func (c *check) containing(items []any) {
 	possible, certain, made := 0, 0, c.made
 	var wrong []*fault
 	for i, item := range items {
+		if c.left < 0 {
+			break
+		}
 		failure, sure := c.part(s.contains, item, strconv.Itoa(i))
 		if failure != nil {
 			wrong = append(wrong, failure)
@@ -186,16 +197,18 @@ func (c *check) containing(items []any) {
 func (c *check) unevaluated() {
 	s := c.schema
 	if object, ok := c.value.(map[string]any); ok && s.otherProperties != nil {
-		for name, value := range object {
-			if !c.seen.all && !c.seen.names[name] {
-				c.take(c.part(s.otherProperties, value, name))
+		c.left -= len(object)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			if !c.seen.all && !c.seen.names[name] && !c.decided() {
+				c.take(c.part(s.otherProperties, object[name], name))
 			}
 		}
 		c.seen.all = true
 	}
 	if items, ok := c.value.([]any); ok && s.otherItems != nil {
+		c.left -= len(items)
 		for i, item := range items {
-			if !c.seen.all && !c.seen.indexes[i] {
+			if !c.seen.all && !c.seen.indexes[i] && !c.decided() {
 				c.take(c.part(s.otherItems, item, strconv.Itoa(i)))
 			}
 		}
@@ -228,15 +241,19 @@ func (p *parts) item(i int) {
 	}
 }
 
-func (p *parts) merge(q *parts) {
-	if p == nil {
+// merge adds the parts in from to those in into. It does nothing if into is nil.
+func (e *evaluation) merge(into, from *parts) {
+	if into == nil {
 		return
 	}
-	for name := range q.names {
-		p.property(name)
+	if e.left -= len(from.names) + len(from.indexes); e.left < 0 {
+		return
 	}
-	for i := range q.indexes {
-		p.item(i)
+	for name := range from.names {
+		into.property(name)
 	}
-	p.all = p.all || q.all
+	for i := range from.indexes {
+		into.item(i)
+	}
+	into.all = into.all || from.all
 }

@@ -2,8 +2,10 @@ package arguments
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 )
 
@@ -100,7 +102,7 @@ func (k *keywords) strings(s *schema) {
 	if value, ok := k.has("pattern", 4); ok {
 		text, ok := value.(string)
 		k.broken = k.broken || !ok
-		s.pattern = newPattern(text)
+		s.pattern = k.pattern(text)
 		s.unclear = s.unclear || s.pattern == nil
 	}
 }
@@ -111,20 +113,26 @@ func (k *keywords) object(s *schema) {
 		s.required = k.names(list)
 	}
 	s.properties = k.table("properties", 4)
-	for text, sub := range k.table("patternProperties", 4) {
-		s.patterns = append(s.patterns, patternProperty{newPattern(text), sub})
+	patterns := k.table("patternProperties", 4)
+	for _, text := range slices.Sorted(maps.Keys(patterns)) {
+		s.patterns = append(s.patterns, patternProperty{k.pattern(text), patterns[text]})
 	}
 	s.additional = k.sub("additionalProperties", 4)
 	s.propertyNames = k.sub("propertyNames", 6)
 	s.otherProperties = k.sub("unevaluatedProperties", 2019)
 	s.dependents = k.table("dependentSchemas", 2019)
-	s.neededBy = make(map[string][]string)
+	needed := func(name string, names []string) {
+		if s.neededBy == nil {
+			s.neededBy = make(map[string][]string)
+		}
+		s.neededBy[name] = append(s.neededBy[name], names...)
+	}
 	for name, value := range k.members("dependentRequired", 2019) {
-		s.neededBy[name] = k.names(value)
+		needed(name, k.names(value))
 	}
 	for name, value := range k.members("dependencies", 4) {
 		if _, ok := value.([]any); ok {
-			s.neededBy[name] = append(s.neededBy[name], k.names(value)...)
+			needed(name, k.names(value))
 			continue
 		}
 		if s.dependents == nil {
@@ -173,6 +181,9 @@ func (k *keywords) list(keyword string, since int) (all []*schema) {
 	list, _ := value.([]any)
 	k.broken = k.broken || len(list) == 0
 	for i, sub := range list {
+		if k.broken {
+			break
+		}
 		all = append(all, k.schema(sub, k.path+"/"+keyword+"/"+strconv.Itoa(i)))
 	}
 	return all
@@ -196,6 +207,9 @@ func (k *keywords) table(keyword string, since int) map[string]*schema {
 	}
 	all := make(map[string]*schema, len(members))
 	for name, sub := range members {
+		if k.broken {
+			break
+		}
 		all[name] = k.schema(sub, k.path+"/"+keyword+"/"+pointerEscapes.Replace(name))
 	}
 	return all

@@ -22,9 +22,9 @@ const maxMends = 4
 // mend changes arguments whose meaning is clear so that they fit the schema. A string such as "5" or "true" becomes a number or
 // boolean if the schema allows that there, but no string. A null for an optional property that allows no null is removed. The
 // parameter value is the decoded object, and failure is the error of its validation. mend returns the object to use, and the
-// error that remains, or nil.
+// error that remains, or nil. If no steps are left, the changed arguments are used: what was sent certainly does not fit.
 func (c *compiled) mend(
-	object json.RawMessage, value any, failure *fault,
+	object json.RawMessage, value any, failure *fault, left *int,
 ) (json.RawMessage, Notes, *fault) {
 	m := mender{root: value, fixed: make(map[string]bool)}
 	m.strings(failure)
@@ -34,7 +34,7 @@ func (c *compiled) mend(
 			break
 		}
 		mended := rewrite(object, edits)
-		_, again := c.validate(mended)
+		_, again := c.validate(mended, left)
 		if again == nil {
 			return mended, notes(edits), nil
 		}

@@ -2,43 +2,64 @@ package arguments
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"time"
 
 	"github.com/dlclark/regexp2"
 )
 
-// regexpTimeLimit is for one text.
-const regexpTimeLimit = 50 * time.Millisecond
+const (
+	// regexpTimeLimit is for one text.
+	regexpTimeLimit = 50 * time.Millisecond
+	maxPattern      = 4096 // bytes
+	// maxPatterns bounds the sizes of all patterns of a document together, because {1000} makes 1000 instructions of one.
+	maxPatterns = 500_000
+	// slowSize is the size of a pattern for the ECMAScript engine. It counts for maxPatterns only: the evaluation counts the time.
+	slowSize = 200
+)
 
 // pattern is a regular expression. Go's engine, which needs linear time, has it if it takes the text; else an ECMAScript engine
 // with a time limit.
 type pattern struct {
 	text   string
+	size   int // the number of instructions, which each byte of a text may have to pass
 	linear *regexp.Regexp
 	slow   *regexp2.Regexp
 }
 
-// newPattern returns nil if no engine takes the text.
+// pattern compiles a pattern. It returns nil if no engine takes the text, or if that would need too much memory.
+func (c *compiler) pattern(text string) *pattern {
+	if len(text) > maxPattern || c.patterns > maxPatterns {
+		return nil
+	}
+	p := newPattern(text)
+	if p != nil {
+		c.patterns += p.size
+	}
+	return p
+}
+
 func newPattern(text string) *pattern {
 	if re, err := regexp.Compile(text); err == nil {
-		return &pattern{text: text, linear: re}
+		return &pattern{text: text, size: instructions(text), linear: re}
 	}
 	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
 	if err != nil {
 		return nil
 	}
 	re.MatchTimeout = regexpTimeLimit
-	return &pattern{text: text, slow: re}
+	return &pattern{text: text, size: slowSize, slow: re}
 }
 
-// match reports whether the pattern matches. That is not sure if there is no engine (p is nil), or the time limit ends the search.
-func (p *pattern) match(text string) (matches, sure bool) {
-	switch {
-	case p == nil:
-		return true, false
-	case p.linear != nil:
-		return p.linear.MatchString(text), true
+// instructions returns the size of the program for a pattern that Go's engine takes, which package regexp does not tell.
+func instructions(text string) int {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return maxPatterns // cannot happen, as it was parsed before
 	}
-	matches, err := p.slow.MatchString(text)
-	return matches || err != nil, err == nil
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return maxPatterns // cannot happen, as it was compiled before
+	}
+	return len(program.Inst)
 }

@@ -101,7 +101,7 @@ func agree(t *testing.T, c *compiled, schema, arguments string) (fits bool) {
 	if m := measure(object); m.depth > maxDepth || m.digits > maxDigits {
 		t.Fatalf("%q fits %s with %+v", object, schema, m)
 	}
-	if _, failure := c.validate(object); failure != nil {
+	if _, failure := c.validate(object, new(int(maxSteps))); failure != nil {
 		t.Fatalf("%q fits %s, and the long way says %+v", object, schema, failure)
 	}
 	return true

@@ -66,13 +66,13 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 // checks reports whether an object of these sizes can be validated.
 func (c *compiled) checks(m measured) bool { return c.schema != nil && m.digits <= maxDigits }
 
-// validate returns the decoded object, and why it does not fit the schema, or nil.
-func (c *compiled) validate(object json.RawMessage) (value any, failure *fault) {
+// validate returns the decoded object, and why it does not fit the schema, or nil. It takes the steps that it needs from left.
+func (c *compiled) validate(object json.RawMessage, left *int) (value any, failure *fault) {
 	value, err := decode(object)
 	if err != nil {
 		return nil, nil // cannot happen, as Read has checked that object is valid JSON
 	}
-	return value, c.schema.validate(value)
+	return value, c.schema.validate(value, left)
 }
 
 // measured contains those sizes of a JSON value that determine how long its validation takes.

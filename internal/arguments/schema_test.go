@@ -98,10 +98,10 @@ func TestViolationsAreBounded(t *testing.T) {
 		t.Errorf("%d violations", len(got))
 	}
 	for schema, most := range map[string]int{
-		`{"properties":{"p":{"enum":["` + strings.Repeat("x", 5000) + `"]}}}`:      maxAllowed + 20,
-		`{"properties":{"p":{"enum":[1` + strings.Repeat(",22222", 5000) + `]}}}`:  maxAllowed + 50,
-		`{"properties":{"p":{"pattern":"` + strings.Repeat("word ", 5000) + `"}}}`: 5*maxWhat + 20,
-		`{"required":["` + strings.Repeat("long ", 5000) + `"]}`:                   5*maxPlace + 20,
+		`{"properties":{"p":{"enum":["` + strings.Repeat("x", 5000) + `"]}}}`:     maxAllowed + 20,
+		`{"properties":{"p":{"enum":[1` + strings.Repeat(",22222", 5000) + `]}}}`: maxAllowed + 50,
+		`{"properties":{"p":{"pattern":"` + strings.Repeat("word ", 800) + `"}}}`: 5*maxWhat + 20,
+		`{"required":["` + strings.Repeat("long ", 5000) + `"]}`:                  5*maxPlace + 20,
 	} {
 		if got = checked(schema, `{"p":"0"}`); len(got) != 1 || len([]rune(got[0])) > most {
 			t.Errorf("got %.400q", got)
@@ -143,7 +143,7 @@ func TestCheckIsBounded(t *testing.T) {
 		{"an exponent in the schema", `{"properties":{"n":{"minimum":1e5000000,"multipleOf":1e-5000000}}}`, `{"n":1}`},
 		{"a million digits", `{"properties":{"n":{"multipleOf":7}}}`, `{"n":1` + strings.Repeat("0", 1<<20) + `}`},
 		{"deep arguments", `{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"x":{"$ref":"#/$defs/n"}}}}}`, deep},
-		{"a deep schema", nested(9000, `{"properties":{"x":`, `{}`, `}}`), `{"x":1}`},
+		{"a deep schema", nested(4500, `{"properties":{"x":`, `{}`, `}}`), `{"x":1}`},
 		{"doubled references", doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`), `{"x":1}`},
 		{"doubled alternatives", doubling(40, `{"anyOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`), `{"x":1}`},
 		{"doubled at each level", doubling(60, `{"properties":{"x":{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}}}`), x100},
@@ -161,15 +161,27 @@ func TestCheckIsBounded(t *testing.T) {
 		{"identities inside", `{"$ref":"#/$defs/a","$defs":{"a":{"$id":"mem:///other",` + doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`)[1:] + `}}`, `{"x":1}`},
 		{"a million values that fit none of twenty", `{"properties":{"l":{"items":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"required":["x"]},`, 20), ",") + `]}}}}`, `{"l":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`},
 		{"many values under a recursion that doubles", `{"properties":{"l":{"$ref":"#/$defs/n"}},"$defs":{"n":{"anyOf":[{"type":"string"},{"items":{"$ref":"#/$defs/n"},"contains":{"$ref":"#/$defs/n"},"type":"array"}]}}}`, `{"l":` + nested(14, `[`, strings.Repeat(`[1],`, 20_000)+`1`, `]`) + `}`},
+		{"items that any value fits, thousandfold", `{"properties":{"l":{"allOf":[` + list(50_000, `{"items":true}`) + `]}}}`, `{"l":[` + list(200_000, `1`) + `]}`},
+		{"items of which none is contained, thousandfold", `{"properties":{"l":{"allOf":[` + list(50_000, `{"contains":false,"minContains":0}`) + `]}}}`, `{"l":[` + list(200_000, `1`) + `]}`},
+		{"a long way to evaluated items", `{"properties":{"l":{"$ref":"#/$defs/d0","unevaluatedItems":false}},` + strings.SplitN(doubling(1900, `{"$ref":"#/$defs/NEXT","items":true}`), ",", 2)[1], `{"l":[` + list(100_000, `1`) + `]}`},
+		{"a long way to each item", `{"properties":{"l":{"items":{"$ref":"#/$defs/d0"}}},` + strings.SplitN(doubling(2000, `{"$ref":"#/$defs/NEXT"}`), ",", 2)[1], `{"l":[` + list(200_000, `1`) + `]}`},
+		{"a pattern that backtracks below the limit", `{"properties":{"l":{"items":{"pattern":"^(?=a)(a+)+$"}}}}`, `{"l":[` + list(20_000, `"`+strings.Repeat("a", 16)+`!"`) + `]}`},
+		{"a pattern with many instructions", `{"properties":{"l":{"items":{"pattern":"(a?){1000}(b?){1000}(a?){1000}!"}}}}`, `{"l":["` + strings.Repeat("a", 1<<22) + `"]}`},
+		{"patterns that need memory", `{"properties":{"x":{"allOf":[` + list(60_000, `{"pattern":".{1000}"}`) + `]}}}`, `{"x":"y"}`},
+		{"long pointers", nested(60, `{"properties":{"`+strings.Repeat("x", 20_000)+`":`, `{"allOf":[`+list(40_000, `{}`)+`]}`, `}}`), `{"x":1}`},
+		{"names like each other", `{"properties":{` + names(40_000, "known") + `},"additionalProperties":false}`, `{` + names(50_000, "given") + `}`},
 		{"a pattern that backtracks", `{"properties":{"p":{"pattern":"^(?=a)(a+)+$"}}}`, `{"p":"` + strings.Repeat("a", 40) + `!"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if !json.Valid([]byte(tt.schema)) || !json.Valid([]byte(tt.arguments)) {
+				t.Fatal("not JSON")
+			}
 			began := time.Now()
 			compile(json.RawMessage(tt.schema)).repair(json.RawMessage(tt.arguments))
 			object := json.RawMessage(tt.arguments)
 			if c := new(Schemas).compiled(json.RawMessage(tt.schema)); c.checks(measure(object)) {
-				c.validate(object)
+				c.validate(object, new(int(maxSteps)))
 			}
 			checked(tt.schema, tt.arguments)
 			// Without bounds, these would take minutes or years, or crash the process.
@@ -177,6 +189,46 @@ func TestCheckIsBounded(t *testing.T) {
 				t.Errorf("took %v", took)
 			}
 		})
+	}
+}
+
+// list returns n items.
+func list(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+
+// names returns the members of an object with n names.
+func names(n int, prefix string) string {
+	var members []string
+	for i := range n {
+		members = append(members, fmt.Sprintf(`"%s_%d":{}`, prefix, i))
+	}
+	return strings.Join(members, ",")
+}
+
+// TestManyFaults: however many faults there are, some are named, and the same ones each time.
+func TestManyFaults(t *testing.T) {
+	var long []string
+	for i := range 1500 {
+		long = append(long, fmt.Sprintf(`"k%04d":"ab"`, i))
+	}
+	tests := []struct {
+		name, schema, arguments string
+		want                    string // the first violation
+	}{
+		{"items", `{"properties":{"l":{"items":{"type":"string"}}}}`, `{"l":[` + list(3*maxFaults, `1`) + `]}`, "/l/0: must be string, not number"},
+		{"members", `{"additionalProperties":{"maxLength":1}}`, `{` + strings.Join(long, ",") + `}`, "/k0000: must have <=1 characters"},
+		{"names", `{"propertyNames":{"maxLength":1}}`, `{` + strings.Join(long, ",") + `}`, "/k0000: the name must have <=1 characters"},
+		{"alternatives", `{"properties":{"l":{"items":{"anyOf":[{"type":"string"},{"type":"null"}]}}}}`, `{"l":[` + list(2*maxFaults, `1`) + `]}`, "/l/0: must be null or string, not number"},
+	}
+	for _, tt := range tests {
+		first := checked(tt.schema, tt.arguments)
+		if len(first) != maxViolations || first[0] != tt.want {
+			t.Errorf("%s: %q", tt.name, first)
+		}
+		for range 5 {
+			if again := checked(tt.schema, tt.arguments); !slices.Equal(again, first) {
+				t.Fatalf("%s: %q, then %q", tt.name, first, again)
+			}
+		}
 	}
 }
 
@@ -260,7 +312,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		// Mended arguments fit, and are not changed when they are mended again.
 		if c := new(Schemas).compiled(json.RawMessage(schema)); err == nil && c.checks(measure(read)) {
-			if _, failure := c.validate(read); failure != nil {
+			if _, failure := c.validate(read, new(int(maxSteps))); failure != nil {
 				t.Fatalf("read as %q, which does not fit: %v", read, failure)
 			}
 		}

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	maxUnknown     = 3  // number of unknown arguments that are reported
-	maxUnknownName = 60 // runes of a name that are shown
-	maxKnownNames  = 8  // number of names that are listed if none is similar
+	maxUnknown     = 3      // number of unknown arguments that are reported
+	maxUnknownName = 60     // runes of a name that are shown
+	maxKnownNames  = 8      // number of names that are listed if none is similar
+	maxCompared    = 10_000 // number of names among which a similar one is searched
 )
 
 // Unknown is an argument that the schema does not describe.
@@ -60,8 +61,11 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 	return all
 }
 
-// nearest returns the known name most similar to name, or an empty string if none is similar.
+// nearest returns the known name most similar to name, or an empty string if none is similar or there are too many.
 func nearest(name string, known []string) string {
+	if len(known) > maxCompared {
+		return ""
+	}
 	if near := sanitize.Nearest(name, known); len(near) > 0 {
 		return sanitize.Line(near[0], maxUnknownName)
 	}

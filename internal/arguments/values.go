@@ -83,7 +83,11 @@ func (k kinds) names() (all []string) {
 }
 
 func isInteger(number json.Number) bool {
-	return !strings.ContainsAny(string(number), ".eE") || rational(number).IsInt()
+	if strings.ContainsAny(string(number), "eE") {
+		return rational(number).IsInt()
+	}
+	_, fraction, _ := strings.Cut(string(number), ".")
+	return strings.Trim(fraction, "0") == ""
 }
 
 // rational returns the exact value of a number; measure has bounded its size.

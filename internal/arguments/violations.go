@@ -27,25 +27,38 @@ const (
 // have no fixed order. violations adds the unknown arguments, since one of them may be the misspelled name of a missing argument.
 // value is the decoded arguments.
 func violations(f *fault, value any, unknown []Unknown) *ValidationError {
-	l := leaves{value: value, types: make(map[string]typed), texts: make(map[string][]string)}
+	l := leaves{value: value, types: make(map[string]typed), texts: make(map[string][]string), near: make(map[string][]func() string)}
 	l.walk(f, nil)
 	for _, u := range unknown {
 		at := []string{u.Name}
 		prefix := place(at) + ": "
 		under := func(text string) bool { return strings.HasPrefix(text, prefix) }
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(l.texts)), under) {
-			l.unknown(at, u.Near)
+			l.unknown(at, func() string { return u.Near })
 		}
 	}
 	l.putTypes()
+	if len(l.texts) == 0 {
+		l.put(nil, "does not fit the schema")
+	}
 	failure := &ValidationError{More: len(l.texts)}
 	left := maxTexts
 	for _, text := range slices.Sorted(maps.Keys(l.texts)) {
-		if left -= tokens.Estimate(text); left < 0 || len(failure.Violations) == maxViolations {
+		at := l.texts[text]
+		if len(failure.Violations) == maxViolations {
+			break
+		}
+		for _, near := range l.near[text] {
+			if name := near(); name != "" {
+				text, at = text+"; did you mean "+name+"?", member(at[:len(at)-1], name)
+				break
+			}
+		}
+		if left -= tokens.Estimate(text); left < 0 {
 			break
 		}
 		failure.Violations = append(failure.Violations, text)
-		failure.Places = append(failure.Places, l.texts[text])
+		failure.Places = append(failure.Places, at)
 		failure.More--
 	}
 	return failure
@@ -56,6 +69,9 @@ type leaves struct {
 	value any // the arguments
 	// texts maps each violation to its entry in ValidationError.Places.
 	texts map[string][]string
+	// near has what finds similar names for each violation that is an unknown name. It is called for those that are shown, since
+	// there may be thousands of unknown names and of known ones.
+	near map[string][]func() string
 	// types has the type errors by place, because several errors at one place become one violation.
 	types map[string]typed
 }
@@ -128,9 +144,10 @@ func (l *leaves) leaf(f *fault) {
 		value, _ := at(l.value, f.at)
 		given, _ := value.(map[string]any) // cannot fail, as the value is an object
 		sent := func(name string) bool { _, ok := given[name]; return ok }
-		known := slices.DeleteFunc(slices.Sorted(maps.Keys(f.schema.properties)), sent)
-		for _, name := range f.names {
-			l.unknown(member(f.at, sanitize.Line(name, maxUnknownName)), nearest(name, known))
+		for _, name := range f.names[:min(len(f.names), maxLeaves)] {
+			l.unknown(member(f.at, sanitize.Line(name, maxUnknownName)), func() string {
+				return nearest(name, slices.DeleteFunc(slices.Sorted(maps.Keys(f.schema.properties)), sent))
+			})
 		}
 	case "type":
 		t := l.types[pointer(f.at)]
@@ -141,19 +158,15 @@ func (l *leaves) leaf(f *fault) {
 }
 
 func (l *leaves) each(at, names []string, what string) {
-	for _, name := range names {
+	for _, name := range names[:min(len(names), maxLeaves)] {
 		l.put(member(at, name), what)
 	}
 }
 
-// unknown adds an unknown name. Its entry in Places is the place of the similar name, if there is one.
-func (l *leaves) unknown(at []string, near string) {
-	if near == "" {
-		l.put(at, "is unknown")
-		return
-	}
-	text := l.put(at, "is unknown; did you mean "+near+"?")
-	l.texts[text] = member(at[:len(at)-1], near)
+// unknown adds an unknown name. near finds a similar name, whose place is then the entry in Places.
+func (l *leaves) unknown(at []string, near func() string) {
+	text := l.put(at, "is unknown")
+	l.near[text] = append(l.near[text], near)
 }
 
 func (l *leaves) put(at []string, what string) (text string) {
