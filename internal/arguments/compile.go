@@ -203,6 +203,13 @@ func (c *compiler) name(name string, place []string) {
 // isAnchor reports whether an id (before draft 2019-09) is only a name within the document.
 func isAnchor(id string) bool { return strings.HasPrefix(id, "#") }
 
+// isDocument reports whether a part of the document is a document of its own, within which references have another meaning.
+func (c *compiler) isDocument(part any) bool {
+	object, _ := part.(map[string]any)
+	id, _ := object[c.id()].(string)
+	return id != "" && (c.draft >= 2019 || !isAnchor(id) && object["$ref"] == nil)
+}
+
 func (c *compiler) id() string {
 	if c.draft == 4 {
 		return "id"
@@ -216,8 +223,15 @@ func (c *compiler) target(ref string) *schema {
 	if !ok {
 		steps, ok = referenceSteps(ref)
 	}
-	node, found := at(c.root, steps)
-	if !ok || !found {
+	node := c.root
+	for i := range steps {
+		if !ok || i > 0 && c.isDocument(node) {
+			ok = false
+			break
+		}
+		node, ok = at(node, steps[i:i+1])
+	}
+	if !ok {
 		c.broken = true
 		return nil
 	}

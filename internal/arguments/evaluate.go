@@ -359,7 +359,7 @@ func (c *check) either(failure fault, alternatives []*schema, most int) {
 		c.add(failure)
 	default:
 		c.made = made // those of the alternatives are forgotten
-		c.unsure = c.unsure || certain == 0 || possible > most
+		c.unsure = c.unsure || certain == 0 || possible > most || c.seen != nil && possible > certain
 	}
 }
 

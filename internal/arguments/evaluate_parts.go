@@ -190,7 +190,7 @@ func (c *check) containing(items []any) {
 	if certain > s.containsCount.most {
 		c.add(fault{keyword: "maxContains"})
 	}
-	c.unsure = c.unsure || certain < s.containsCount.least || possible > s.containsCount.most
+	c.unsure = c.unsure || certain < s.containsCount.least || possible > s.containsCount.most || c.seen != nil && possible > certain
 }
 
 // unevaluated evaluates the keywords for the parts that no other keyword evaluates.

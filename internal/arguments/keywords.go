@@ -19,9 +19,7 @@ type keywords struct {
 func (k *keywords) read(s *schema) {
 	_, s.hasDefault = k.of["default"]
 	s.nullable = k.of["nullable"] == true
-	if k.isDocument() {
-		k.broken = true
-	}
+	k.broken = k.broken || k.path != "" && k.isDocument(k.of)
 	k.reference(s, "$ref", 4)
 	if k.draft < 2019 && k.of["$ref"] != nil {
 		return // the other keywords have no meaning
@@ -36,15 +34,6 @@ func (k *keywords) read(s *schema) {
 	if s.condition = k.sub("if", 7); s.condition != nil {
 		s.then, s.otherwise = k.sub("then", 7), k.sub("else", 7)
 	}
-}
-
-// isDocument reports whether the schema is a document inside the document, within which references have another meaning.
-func (k *keywords) isDocument() bool {
-	id, _ := k.of[k.id()].(string)
-	if k.path == "" || id == "" {
-		return false
-	}
-	return k.draft >= 2019 || !isAnchor(id) && k.of["$ref"] == nil
 }
 
 func (k *keywords) reference(s *schema, keyword string, since int) {

@@ -48,6 +48,12 @@ func TestCheck(t *testing.T) {
 		{"a pattern of RE2", `{"properties":{"p":{"pattern":"^a+$"}}}`, `{"p":"b"}`, []string{"/p: must match ^a+$"}},
 		{"a pattern of ECMAScript only", `{"properties":{"p":{"pattern":"^(?=.*[0-9])(?!x).*$"}}}`, `{"p":"xyz1"}`, []string{`/p: must match ^(?=.*[0-9])(?!x).*$`}},
 		{"false", `{"properties":{"never":false}}`, `{"never":1}`, []string{"/never: is not allowed"}},
+		// References within a document inside the document have another meaning.
+		{"a reference into another document", `{"$ref":"#/$defs/a/$defs/b","$defs":{"a":{"$id":"x","$defs":{"b":{"$ref":"#/$defs/c"},"c":{}}},"c":{"required":["y"]}}}`, `{}`, nil},
+		{"an anchor in another document", `{"$ref":"#b","$defs":{"a":{"$id":"x","$defs":{"b":{"$anchor":"b","required":["y"]}}}}}`, `{}`, nil},
+		// It is not known whether a string fits a format, so neither is what is evaluated.
+		{"evaluated if a format fits", `{"not":{"anyOf":[{"properties":{"a":{}}},{"properties":{"b":{"format":"date"}}}],"unevaluatedProperties":false}}`, `{"a":1,"b":"x"}`, nil},
+		{"contained if a format fits", `{"properties":{"l":{"not":{"contains":{"format":"date"},"minContains":0,"unevaluatedItems":false}}}}`, `{"l":["x"]}`, nil},
 		{"root true", `true`, `{"a":1}`, nil},
 		// A schema that cannot be compiled accepts all arguments.
 		{"properties is a list", `{"type":"object","properties":[]}`, `{"x":1}`, nil},
