@@ -48,6 +48,25 @@ func TestCheck(t *testing.T) {
 		{"a pattern of RE2", `{"properties":{"p":{"pattern":"^a+$"}}}`, `{"p":"b"}`, []string{"/p: must match ^a+$"}},
 		{"a pattern of ECMAScript only", `{"properties":{"p":{"pattern":"^(?=.*[0-9])(?!x).*$"}}}`, `{"p":"xyz1"}`, []string{`/p: must match ^(?=.*[0-9])(?!x).*$`}},
 		{"false", `{"properties":{"never":false}}`, `{"never":1}`, []string{"/never: is not allowed"}},
+		{"an anchor of 2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$defs":{"p":{"$anchor":"pp","type":"string"}},"properties":{"x":{"$ref":"#pp"}}}`, `{"x":1}`, []string{"/x: must be string, not number"}},
+		{"two anchors of one name", `{"$defs":{"a":{"$anchor":"n","type":"string"},"b":{"$anchor":"n","type":"string"}},"properties":{"x":{"$ref":"#n"}}}`, `{"x":1}`, nil},
+		{"the document has an identity", `{"$id":"https://example.com/x","$defs":{"p":{"type":"string"}},"properties":{"x":{"$ref":"#/$defs/p"}}}`, `{"x":1}`, []string{"/x: must be string, not number"}},
+		{"an identity beside a reference, in draft 7", `{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"p":{"type":"string"}},"properties":{"x":{"$ref":"#/definitions/p","$id":"y"}}}`, `{"x":1}`, []string{"/x: must be string, not number"}},
+		{"no identity in draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"x":{"$id":"y","type":"string"}}}`, `{"x":1}`, []string{"/x: must be string, not number"}},
+		{"an identity in draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"x":{"id":"y","type":"string"}}}`, `{"x":1}`, nil},
+		{"a reference with an escape", `{"$defs":{"a b":{"type":"string"}},"properties":{"x":{"$ref":"#/$defs/a%20b"}}}`, `{"x":1}`, []string{"/x: must be string, not number"}},
+		{"one of the types is unknown", `{"properties":{"x":{"type":["string","any"]}}}`, `{"x":1}`, nil},
+		{"a multiple of nothing", `{"properties":{"x":{"multipleOf":0}}}`, `{"x":1}`, nil},
+		{"no alternatives", `{"anyOf":[],"required":["a"]}`, `{}`, nil},
+		{"exclusive as in draft 4", `{"properties":{"x":{"minimum":1,"exclusiveMinimum":true}}}`, `{"x":1}`, []string{"/x: must be >1"}},
+		{"a bound beyond all numbers", `{"properties":{"x":{"maxLength":1e30}}}`, `{"x":"y"}`, nil},
+		{"minus zero", `{"properties":{"x":{"const":0}}}`, `{"x":-0}`, nil},
+		{"each alternative evaluates", `{"anyOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}],"unevaluatedProperties":false}`, `{"a":1,"b":1}`, nil},
+		{"all is evaluated", `{"allOf":[{"unevaluatedProperties":true}],"unevaluatedProperties":false}`, `{"a":1}`, nil},
+		{"two of three fit", `{"properties":{"x":{"oneOf":[{"type":"string"},{"type":"integer"},{"minimum":0}]}}}`, `{"x":1}`, []string{"/x: fits more than one of oneOf"}},
+		{"a condition that is not known", `{"if":{"properties":{"d":{"format":"date"}}},"then":{"required":["a"]},"else":{"required":["b"]}}`, `{"d":"x","b":1}`, nil},
+		{"neither then nor else", `{"if":{"properties":{"d":{"format":"date"}}},"then":{"required":["a"]},"else":{"required":["b"]}}`, `{"d":"x"}`, []string{"/a: is missing"}},
+		{"a pattern of names that is none", `{"patternProperties":{"([":{}},"additionalProperties":false}`, `{"x":1}`, nil},
 		// References within a document inside the document have another meaning.
 		{"a reference into another document", `{"$ref":"#/$defs/a/$defs/b","$defs":{"a":{"$id":"x","$defs":{"b":{"$ref":"#/$defs/c"},"c":{}}},"c":{"required":["y"]}}}`, `{}`, nil},
 		{"an anchor in another document", `{"$ref":"#b","$defs":{"a":{"$id":"x","$defs":{"b":{"$anchor":"b","required":["y"]}}}}}`, `{}`, nil},
@@ -267,6 +286,14 @@ func TestLargeArgumentsAreChecked(t *testing.T) {
 	const schema = `{"properties":{"rows":{"items":{"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":["string","null"]}},"required":["a"],"additionalProperties":false}}}}`
 	arguments := `{"rows":[` + strings.Repeat(`{"a":"x","b":1,"c":null},`, 10_000) + `{"b":1}]}`
 	if got := checked(schema, arguments); !slices.Equal(got, []string{"/rows/10000/a: is missing"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestForgottenFaults: the faults of alternatives, where another one fits, leave room for those of the last item.
+func TestForgottenFaults(t *testing.T) {
+	const schema = `{"properties":{"l":{"items":{"anyOf":[{"type":"string"},{"type":"integer"}]}}}}`
+	if got := checked(schema, `{"l":[`+list(2*maxFaults, "1")+`,null]}`); !slices.Equal(got, []string{"/l/40000: must be integer or string, not null"}) {
 		t.Errorf("got %q", got)
 	}
 }
