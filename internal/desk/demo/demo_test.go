@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -131,6 +132,32 @@ func TestServe_answersAllAtTheEnd(t *testing.T) {
 	for id, a := range answers {
 		if id != "null" && !strings.Contains(a, `"result"`) {
 			t.Errorf("id %s: %s", id, a)
+		}
+	}
+}
+
+// TestServe_methods: the answers to single messages, in both eras.
+func TestServe_methods(t *testing.T) {
+	const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`
+	tests := []struct {
+		line string
+		want string // a regular expression; empty if there is no answer
+	}{
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `^{"jsonrpc":"2.0","id":1,"result":{}}$`},
+		{`{"jsonrpc":"2.0","id":1,"method":"nope"}`, `"code":-32601`},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}`, `"code":-32602,"message":"no tool nope"`},
+		{`{"jsonrpc":"2.0","id":1,"result":{}}`, ``},
+		{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, ``},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `^{"jsonrpc":"2.0","id":1,"result":{"tools":.*]}}$`},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modern + `}}`, `"cacheScope":"private","resultType":"complete","tools":.*"ttlMs":0`},
+		{`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + modern + `}}`, `"cacheScope":"private".*"resultType":"complete".*"2026-07-28".*"ttlMs":0`},
+	}
+	for _, tt := range tests {
+		var got string
+		for _, got = range exchange(t, find(t, "cities"), "", tt.line) {
+		}
+		if matches, err := regexp.MatchString(tt.want, got); err != nil || !matches || (got == "") != (tt.want == "") {
+			t.Errorf("%s: %.500s", tt.line, got)
 		}
 	}
 }
