@@ -79,12 +79,11 @@ func (c *compiled) validate(object json.RawMessage, left *int) (value any, failu
 type measured struct {
 	depth  int // depth of nesting
 	digits int // digits of the longest number; more than maxDigits for a large exponent
-	values int // an upper bound for the number of values
 }
 
 // measure returns the sizes of raw. It does not recurse, and accepts invalid JSON.
 func measure(raw []byte) measured {
-	m := measured{values: 1}
+	var m measured
 	level := 0
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
@@ -100,7 +99,6 @@ func measure(raw []byte) measured {
 		case c == '{' || c == '[':
 			level++
 			m.depth = max(m.depth, level)
-			m.values++
 			i++
 		case c == '}' || c == ']':
 			level--
@@ -112,9 +110,6 @@ func measure(raw []byte) measured {
 			}
 			m.digits = max(m.digits, numberSize(raw[start:i]))
 		default:
-			if c == ',' {
-				m.values++
-			}
 			i++
 		}
 	}

@@ -115,7 +115,7 @@ func (l *leaves) putTypes() {
 // walk adds the leaves of f. If f is below propertyNames, name is the place of the property whose name is wrong; otherwise it
 // is nil.
 func (l *leaves) walk(f *fault, name []string) {
-	if len(l.texts) >= maxLeaves || f == unnamed {
+	if len(l.texts)+len(l.types) >= maxLeaves || f == unnamed {
 		return
 	}
 	if f.keyword == "propertyNames" {
