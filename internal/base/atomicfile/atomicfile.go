@@ -20,7 +20,8 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return replace(path, data, mode, nil)
 }
 
-// Target follows symbolic links and returns the path of the file behind them, which need not exist. If path is no link, it returns path.
+// Target follows symbolic links and returns the path of the file behind them, which need not exist. If path is no link, it returns
+// path. More than 40 links in a row are an error.
 func Target(path string) (string, error) {
 	file := path
 	for range 40 {
@@ -29,7 +30,7 @@ func Target(path string) (string, error) {
 			return file, nil // file is not a link, or does not exist
 		}
 		if !filepath.IsAbs(to) {
-			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // ".." is the parent of the real folder
+			folder, err := filepath.EvalSymlinks(filepath.Dir(file)) // a ".." in the link means the parent of this real folder
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", path, err)
 			}
@@ -90,7 +91,7 @@ func removeLeft(path string) {
 // tempPart is in the names of temporary files: those for the file NAME are named .NAME.mcpx-*.
 const tempPart = ".mcpx-"
 
-// ReadOnlyError is the error for a file that the user of this process may not write, or that nobody may.
+// ReadOnlyError is the error for a file to which the user of this process may not write, or to which nobody may write.
 type ReadOnlyError struct{ Path string }
 
 func (e *ReadOnlyError) Error() string {
@@ -102,8 +103,8 @@ func (e *ReadOnlyError) Hint() string {
 	return "make the file writable, or run the command as the user it belongs to"
 }
 
-// replace does the work of [Write]. If give is not nil, replace calls it with the new file while that is still empty, and give sets
-// its owner.
+// replace does the work of [Write]. If give is not nil, it sets the owner of the new file: replace calls it while the file is still
+// empty.
 func replace(path string, data []byte, mode fs.FileMode, give func(*os.File) error) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
