@@ -27,7 +27,8 @@ const (
 	Unavailable State = "unavailable"
 	// Idle: there is no session, because none is needed at present. The next call opens one.
 	Idle State = "idle"
-	// NeedsLogin: each principal logs in to the server for itself. Only principals that have logged in know what the server lists.
+	// NeedsLogin: each principal logs in to the server for itself, and mcpx learns what the server lists only once a principal has
+	// logged in.
 	NeedsLogin State = "needs login"
 	// Disabled: the user has switched the server off in the config.
 	Disabled State = "disabled"
@@ -62,8 +63,8 @@ type Tool struct {
 // OwnName returns the server's own name for the tool.
 func (t *Tool) OwnName() string { return cmp.Or(t.Own, t.Name) }
 
-// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). nil means that the server did not declare the
-// hint; the methods of Hints then return the specification's default.
+// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). A field is nil if the server did not declare the hint; the
+// methods of Hints then return the specification's default.
 type Hints struct {
 	ReadOnly    *bool `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint"`
@@ -98,7 +99,7 @@ type Item struct {
 	Raw json.RawMessage
 }
 
-// Items are the lists of a server other than its tools, in the server's order. They are immutable.
+// Items are all lists of a server except the list of its tools. Each is in the server's order. They are immutable.
 type Items struct {
 	Resources, Templates, Prompts, Skills []Item
 }
@@ -154,7 +155,7 @@ func (o Offers) Kinds() []Kind {
 	return kinds
 }
 
-// MaxReason bounds the reason of a state, in runes. Texts for users and models always show the whole reason.
+// MaxReason is the length to which the reason of a state is cut, in runes. Texts for users and models cut it no further.
 const MaxReason = 500
 
 // Server is what mcpx knows about an MCP server at one moment.
@@ -259,8 +260,8 @@ type Snapshot struct {
 	// the snapshot so that a caller never gets the rules of one config with the servers of another. nil means that
 	// there are no rules.
 	Rules Rules
-	// Empty explains, for users and models, why there are no servers. If neither Servers nor Empty has content, no server is
-	// configured.
+	// Empty explains, for users and models, why there are no servers. If there are no servers and Empty is empty, the config has no
+	// server.
 	Empty string
 
 	index map[string]int

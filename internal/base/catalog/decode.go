@@ -45,8 +45,8 @@ type List struct {
 }
 
 const (
-	// maxDefinitions bounds the definitions of a page; no real server has so many. The bound protects the memory: a
-	// decoded tiny definition needs a hundred times as many bytes as its JSON.
+	// maxDefinitions bounds the definitions of a page; no real server has so many. The bound saves memory: when a tiny definition
+	// is decoded, it needs a hundred times as many bytes as its JSON.
 	maxDefinitions = 50_000
 	// maxFaults bounds how many refused definitions are described one by one.
 	maxFaults = 100
@@ -240,8 +240,8 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// part returns the slice of whole that has the same bytes as value, or value itself if there is none. So all parts of a
-// definition share the buffer of the definition. If value is empty or null, part returns nil.
+// part returns the slice of whole that has the same bytes as value, or value itself if whole does not contain them. So all parts of
+// a definition share the buffer of the definition. If value is empty or null, part returns nil.
 func part(whole, value json.RawMessage) json.RawMessage {
 	if len(value) == 0 || string(value) == "null" {
 		return nil

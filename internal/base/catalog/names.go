@@ -145,8 +145,8 @@ func (e *URIError) Error() string {
 }
 
 // Resource resolves a client's URI to the server and the server's own name for the resource. A URI that no server lists belongs to
-// the server with a matching template. If no template matches, it belongs to the only server that has resources. If no server or
-// several servers fit, err is a [*URIError].
+// the server with a matching template. If no template matches either, but only one server has resources, it belongs to that server.
+// If no server or several servers fit, err is a [*URIError].
 func (s *Snapshot) Resource(uri string) (server *Server, own string, err error) {
 	if server, own, ok := s.named(uri); ok {
 		return server, own, nil
@@ -271,7 +271,7 @@ func (s *Snapshot) PromptName(server *Server, own, separator string) string {
 
 // Prompt resolves name, the name of a prompt as a client writes it, to the server and the server's own name for the prompt. If no
 // server lists the prompt, Prompt returns the server whose name and separator are the beginning of name; of several such servers,
-// the one with the longest name. ok is false if there is none either.
+// the one with the longest name. ok is false if there is no such server, or if nothing follows its name and separator.
 func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, ok bool) {
 	for i := range s.Servers {
 		one := &s.Servers[i]
