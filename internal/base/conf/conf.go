@@ -134,8 +134,8 @@ type ClientRule struct {
 	// Uncut means that mcpx does not cut results for the client. It is for clients that cut results themselves, and that could not
 	// ask mcpx for the rest. No config key sets it.
 	Uncut bool
-	// Searches is for clients that search for tools themselves, but load the tools that mcpx itself offers at once. The
-	// descriptions of these tools are then short, unless the user has set DescriptionChars. No config key sets it.
+	// Searches is for clients that search for tools themselves, but load the tools of mcpx itself without a search. mcpx then gives
+	// these tools short descriptions, unless the user has set DescriptionChars. No config key sets it.
 	Searches bool
 	// CallWait is how long the client waits for the response to a call.
 	CallWait time.Duration
@@ -146,8 +146,8 @@ type ClientRule struct {
 type Health struct {
 	Interval time.Duration // 0 means no checks
 	Timeout  time.Duration // 0 means 5 s
-	// Threshold is how many checks must fail in a row before mcpx ends the session; 0 means 2. mcpx waits for further checks as
-	// long as the server may just be busy with a call.
+	// Threshold is how many checks must fail in a row before mcpx ends the session; 0 means 2. As long as the server may just be
+	// busy with a call, mcpx keeps the session and goes on with the checks.
 	Threshold int
 }
 
@@ -169,7 +169,7 @@ type OAuth struct {
 	Scopes []string
 	// Issuer replaces the authorization server that the server names.
 	Issuer string
-	// Audience is sent in requests for tokens, in addition to the resource.
+	// Audience is the parameter audience of requests for tokens. mcpx sends it in addition to the parameter resource.
 	Audience string
 	// RedirectPort is the port on this machine to which the browser is redirected. 0 means any free port.
 	RedirectPort int
@@ -299,17 +299,17 @@ type Quota struct {
 	// refused. BodyPace bounds the bytes of bodies that are read per second, on average. At most BodyPace bytes are read in
 	// one burst. Further reading waits.
 	BodyBytes, BodyPace int64
-	// AnswerBytes bounds the bytes of large answers that are being written to a principal. While they reach AnswerBytes, further
-	// calls of the principal wait. Calls that are already open may exceed AnswerBytes, up to four times as many bytes; an answer
-	// that would exceed that is replaced by an error. Without a principal no call waits, and an answer that would exceed
-	// AnswerBytes is replaced.
+	// AnswerBytes bounds the bytes of large answers that are being written to a principal. While they have that many bytes, further
+	// calls of the principal wait. The answers to calls that are already open may have more bytes together, up to four times
+	// AnswerBytes. Instead of a further answer that would exceed this bound, mcpx sends an error. Without a principal no call
+	// waits, and the answers together may have only AnswerBytes.
 	AnswerBytes int64
 }
 
 // Dial says who may dial in: a principal dials in when it connects to mcpx and serves tools of its own over the connection.
 // Package hosted/dial implements it.
 type Dial struct {
-	// Allow are rules. The first rule that matches the principal and the name of the server with which it dials in decides.
+	// Allow are rules. mcpx follows the first rule that matches both the principal and the name of the principal's server.
 	Allow []DialRule
 	// mcpx can replace another system whose agents dial in at other paths, with tokens of that system. Compat says which of these
 	// tokens mcpx accepts; with [CompatOff], mcpx does not serve these paths. Keys are the keys of the tokens: mcpx makes new
@@ -353,8 +353,8 @@ const (
 	DialAll   = "all"   // every principal whose rights allow it
 )
 
-// Programs is the config key programs: what JavaScript programs may do. Package programs implements it. From Timeout on, the fields
-// are limits; 0 means the default of package programs.
+// Programs is the config key programs: what JavaScript programs may do. Package programs implements it. The fields from Timeout to
+// AtOnce are limits; 0 means the default of package programs.
 type Programs struct {
 	Off bool
 	// Dir is the folder of the stored programs. Empty means the folder named programs beside the config file, if there is one.
@@ -371,7 +371,7 @@ type Cluster struct {
 	// Credentials is the path or the content of a NATS credentials file, or empty.
 	Credentials string `json:"-"`
 	TLS         ClientTLS
-	// Keys encrypt what the replicas share. The first one encrypts, all of them decrypt.
+	// Keys are for the data that the replicas share. The first key encrypts it, and all of them can decrypt it.
 	Keys []string `json:"-"`
 	// Name is the name of this process in logs; empty means the name of the host. Bucket is the name of the cluster in NATS.
 	Name, Bucket string
