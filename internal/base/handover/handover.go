@@ -90,7 +90,7 @@ type Stream struct {
 	fd, end             int  // the descriptors of shared and woken
 	socket, regular     bool // regular: neither a socket nor a pipe, such as a file or a terminal
 	closing             sync.Once
-	using               sync.RWMutex // held for reading while fd and end are used
+	using               sync.RWMutex // read-locked while fd and end are in use
 	closed              bool         // guarded by using
 }
 
@@ -194,8 +194,8 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait waits until the file is ready for events, and returns os.ErrClosed after Close. Regular files are always ready. The
-// caller holds the lock using.
+// wait waits until the file is ready for events, and returns os.ErrClosed after Close. Regular files are always ready. The caller
+// holds the lock s.using.
 func (s *Stream) wait(events int16) error {
 	if s.closed {
 		return os.ErrClosed
