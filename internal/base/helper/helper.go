@@ -83,8 +83,8 @@ type Pool struct {
 	helpers sync.WaitGroup // done when all helper processes have ended
 }
 
-// New returns a pool of helpers in a role. The program must play the role ([Play]). The first job starts the
-// first helper.
+// New returns a pool of helpers in a role. A helper is this executable, so the program must play the role (see [Play]). The first
+// job starts the first helper.
 func New(role string, l Limits, start Starter) *Pool {
 	open, end := context.WithCancel(context.Background())
 	return &Pool{
@@ -150,8 +150,8 @@ func (p *Pool) enter(ctx context.Context, owner string) error {
 }
 
 // acquire returns an idle helper whose last job was of the same owner. If there is none, it starts a new helper, even if helpers of
-// other owners are idle. For if the jobs of this owner get their helpers killed, that must not cost the others their helpers. Only
-// if no further helper is allowed does acquire return one of these: the helper that was idle for the longest time.
+// other owners are idle. The reason: if this owner's jobs exceed limits, only this owner's helpers are killed, and the other owners
+// keep theirs. If the pool may not have one more helper, acquire returns the helper that was idle for the longest time.
 func (p *Pool) acquire(ctx context.Context, owner string) (*helper, error) {
 	p.mu.Lock()
 	for len(p.idle) > 0 {
@@ -202,8 +202,8 @@ func (p *Pool) release(h *helper) {
 }
 
 // retire ends an idle helper. Its timer may fire late, after a further job has taken the helper. As long as the job runs, h is not
-// in p.idle, and nothing happens. If the helper is idle again by then, it ends too early, which only means that the next job starts
-// another helper.
+// in p.idle, and nothing happens. If that job has ended as well, the helper is idle again, and retire ends it too early. That does
+// no harm: the next job starts another helper.
 //
 // When no helper is left, retire gives the memory of jobs, replies and answers back to the system, because the next garbage
 // collection may be far away.

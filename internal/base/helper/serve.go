@@ -45,8 +45,8 @@ type Worker interface {
 }
 
 // Serve makes this process a helper whose jobs a Worker executes. The process exits when the parent closes stdin or a limit is
-// exceeded. Serve returns only if nothing can be sent to the parent any more. The Limits that start gets have only Time, Memory
-// and Frame set.
+// exceeded. Serve returns only if nothing can be sent to the parent any more. Serve calls start once. In its Limits, only Time,
+// Memory and Frame are set.
 func Serve(start func(Limits) Worker) {
 	role, limits, err := ownRole()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSlack is how many bytes a helper may allocate over its memory limit before the kernel refuses more. Thus the other guards
-// notice the excess before the kernel does: they report a clear error.
+// dataSlack is how many bytes a helper may allocate over its memory limit before the kernel refuses more. So the other guards
+// notice the excess before the kernel does. They report a clear error, which the kernel cannot.
 const dataSlack = 16 << 20
 
 // bindProcess makes the kernel refuse memory far over the limit, except in builds with the race detector. The Go runtime ends the
