@@ -80,9 +80,10 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns three channels; when ctx ends, at least one of them is closed. Unlike Done of a [Context], Ends makes no context. If
-// ctx is a [Context], its End closes inner. If the context around ctx is a [Context] too, its End closes outer. Otherwise the
-// channel is nil. done is the Done channel of the context around these, or of ctx if ctx is no [Context].
+// Ends returns three channels; when ctx ends, at least one of them is closed. If ctx is a [Context], inner is closed by its End;
+// otherwise inner is nil. If the context around ctx is a [Context] too, outer is closed by the End of that context; otherwise outer
+// is nil. done is the Done channel of the next context further out, or of ctx itself if ctx is no [Context]. So for ctx and the
+// context around it, no context of package context is made.
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over
