@@ -7,9 +7,10 @@ import (
 	"iter"
 )
 
-// Map has a value for each key. It keeps at least the size values that were used last, and drops older values from time to time. It
-// has at most 2*size values; if many values are busy (see [New]), at most about four times as many as are busy. The zero value is
-// ready: it has the size Usual, and no value is busy. A Map is not safe for concurrent use.
+// Map has a value for each key. It keeps at least as many values as its size says, those that were used last, and drops older
+// values from time to time. It has at most twice as many values as its size says. If many values are busy (see [New]), it may have
+// more, but at most about four times as many as are busy. The zero value is ready to use: its size is Usual, and no value is busy.
+// A Map is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	size       int
 	busy       func(*V) bool
