@@ -104,7 +104,8 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return "the answer is " + e.Status }
 
-// Get reads the JSON document at an address. If token is not empty, the request has it as its bearer token.
+// Get reads the JSON document at an address. If token is not empty, the request has it as its bearer token. If the status is not
+// 200, the error is a [*StatusError].
 func Get(ctx context.Context, web *http.Client, address, token string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

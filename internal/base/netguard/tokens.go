@@ -19,9 +19,9 @@ func Tokens(web *http.Client) *http.Client {
 	return &lenient
 }
 
-// wholeSeconds is a transport that makes expires_in in a response an integer, or 0 (unknown) if it is no number. With any other
-// value x/oauth2 drops the whole response, and with it the new refresh token. The server may no longer accept the old refresh token
-// by then.
+// wholeSeconds is a transport that makes expires_in in a response an integer, or 0 (unknown) if it is no number. If expires_in is
+// anything else, x/oauth2 drops the whole response, and with it the new refresh token. By then, the server may no longer accept the
+// old refresh token.
 type wholeSeconds struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
