@@ -74,7 +74,8 @@ func Environment(parent []string, extra map[string]string) []string {
 }
 
 // Decisive returns a part of an environment, sorted: the entries that decide what a child runs, with which rights, or where it
-// finds the user's files. PATH is left out: only the programs that are found through it matter.
+// finds the user's files. PATH is left out: it decides only which programs are found, and callers compare these programs
+// themselves.
 func Decisive(env []string) []string {
 	wanted := keysOf(envNames)
 	delete(wanted, envKey("PATH"))

@@ -206,7 +206,7 @@ func (p *Process) State() *os.ProcessState {
 }
 
 // StderrTail returns the last Spec.StderrBytes bytes of the child's stderr, as valid UTF-8. If the beginning was cut off, the
-// result begins with a whole line, unless the end has only one line.
+// result begins with a whole line. But if the last line alone is longer, the result is the end of that line.
 func (p *Process) StderrTail() string { return p.stderr.text() }
 
 // PID returns the child's process id, which is also the id of its group and session. After Done the id may belong to

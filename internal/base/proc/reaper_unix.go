@@ -24,18 +24,18 @@ const (
 
 var errClosed = errors.New("the reaper is closed")
 
-// Reaper manages the reaper process, which is this executable, started again. The reaper process holds the read end of a pipe
-// and a list of the groups of the children. The pipe closes however this process ends; the reaper process then kills the groups
-// and exits. A program needs only one Reaper. If the reaper process dies, Reaper starts it
-// again. Reaper is safe for concurrent use. With a nil *Reaper, children survive when this process is killed.
+// Reaper manages the reaper process, which is this executable, started again. The reaper process holds the read end of a pipe and a
+// list of the groups of the children. The pipe closes however this process ends; the reaper process then kills the groups and
+// exits. If the reaper process dies, Reaper starts it again. A program needs only one Reaper. Reaper is safe for concurrent use.
+// With a nil *Reaper, children survive when this process is killed.
 //
 // If this process adopts orphans (as the init process of a container, or as a subreaper), Reaper also reaps their zombies.
 type Reaper struct {
 	token string // unique on this machine
 	seq   atomic.Uint64
 
-	// starting is held from before the fork of a child until waitsFor returns true for it, so that the sweeper does not reap it.
-	// It also makes children start one at a time, which withUmask needs. starting is locked before mu.
+	// starting is held from before the fork of a child until waitsFor returns true for the child, so that the sweeper does not reap
+	// the child. It also makes children start one at a time, which withUmask needs. starting is locked before mu.
 	starting sync.Mutex
 
 	// mu is also held during writes to the pipe, so that groups always has the same content as the list of the reaper process.
@@ -141,7 +141,7 @@ func (r *Reaper) forget(id int) {
 }
 
 // reaped deletes a group from the map groups, once its child has been reaped: from then on, the kernel may give the id of the group
-// to another one. The caller has called forget before.
+// to another group. The caller has called forget before.
 func (r *Reaper) reaped(id int) {
 	if r == nil {
 		return

@@ -20,8 +20,8 @@ const (
 	drainBurst = 1 << 20
 )
 
-// drain reads a child's stderr to its end, and at a bounded speed while the child lives. It adds the bytes read to
-// total.
+// drain reads a child's stderr to its end, and at a bounded speed while the child lives. It adds the number of bytes that it reads
+// to total.
 func drain(from *output, to *tail, total *atomic.Int64, onLine func(string), exited <-chan struct{}) {
 	defer from.end()
 	buf := make([]byte, 32<<10)
