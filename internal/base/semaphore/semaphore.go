@@ -154,8 +154,8 @@ func (s *Semaphore) Use() (open, waiting int) {
 	return s.open, s.waiting
 }
 
-// Enter waits until a call of this owner is let in, at most until ctx ends and within the bounds of the queue. After a
-// nil error the caller must call Leave when the call ends. Any other error is a *BusyError.
+// Enter waits until a call of this owner is let in, at most until ctx ends and within the bounds of the queue. If the error is nil,
+// the caller must call Leave when the call ends. Otherwise the error is a *BusyError.
 func (s *Semaphore) Enter(ctx context.Context, owner string) error {
 	s.mu.Lock()
 	bounds := s.bounds
@@ -203,8 +203,8 @@ func (s *Semaphore) displace(l *line) bool {
 	return true
 }
 
-// Join adds a call to the queue, even if the queue is full, and returns its place. The caller must then call Await
-// with that place. If the place is nil, the call was let in at once.
+// Join lets in a call and returns nil, or adds the call to the queue, even if the queue is full, and returns its place. If there is
+// a place, the caller must call Await with it.
 func (s *Semaphore) Join(owner string) *Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,10 +284,10 @@ func (s *Semaphore) Leave(owner string) {
 	s.end(s.lineOf(owner))
 }
 
-// Yield lets a waiting call of another owner go first. Meanwhile one open call of this owner waits, at the front of the owner's
-// queue, until it is let in again, at most until ctx ends. If it is still the turn of this owner, that happens at once. If no call
-// of another owner waits, or if the limit is not reached, Yield does nothing. After an error the owner's call is no longer open.
-// waited is how long Yield has waited.
+// Yield lets a waiting call of another owner go first. One open call of this owner then waits at the front of the owner's queue
+// until it is let in again, at most until ctx ends. If the turn falls to this owner all the same, the call is let in again at once.
+// If no call of another owner waits, or if the limit is not reached, Yield does nothing. After an error the owner's call is no
+// longer open. waited is how long Yield has waited.
 func (s *Semaphore) Yield(ctx context.Context, owner string) (waited time.Duration, err error) {
 	s.mu.Lock()
 	l := s.lineOf(owner)
