@@ -49,7 +49,7 @@ func (b *Bucket) fill(now time.Time, f Flow) {
 type counters struct {
 	size int
 	mu   sync.Mutex
-	kept []keptCounters // one for each What; there are few
+	kept []keptCounters // one for each Draw.What, which has only a few values
 }
 
 // keptCounters are the buckets with the same Draw.What, by Draw.Whose.

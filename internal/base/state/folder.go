@@ -27,8 +27,8 @@ type Followed interface {
 }
 
 // Folder implements [Followed] with a file for each value, so that the values survive restarts. Several processes may use the
-// folder; they change its files one after the other. After OpenFolder, only Change reads a file again, that of its key. So this
-// process sees a value that another process has stored only once it calls Change for the same key itself.
+// folder; they change its files one after the other. OpenFolder reads all files; after that, only Change reads a file, the one of
+// its key. So if another process stores a value, this process does not see it until it calls Change for the same key.
 type Folder struct {
 	folder string // if it is empty, nothing is saved
 	limit  int
@@ -131,8 +131,8 @@ func (f *Folder) Get(key string) ([]byte, error) {
 
 // Change replaces the value of a key, in memory and in the file. If another process uses the folder for longer than
 // lockFolderWithin, the error is ErrAway, and nothing changes. If the file cannot be written, Change logs that and keeps the new
-// value in memory only. An old file that would expire later than the new value is then removed, because a restart must not bring
-// back what was ended; if the old file cannot be removed, the error is ErrAway.
+// value in memory only. If the old value in the file would expire later than the new value, Change then removes the file, because a
+// restart must not bring the old value back. If the file cannot be removed, the error is ErrAway.
 func (f *Folder) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -179,7 +179,7 @@ func (f *Folder) Change(ctx context.Context, key string, change func(old []byte)
 	return nil
 }
 
-// keep stores a value in memory, and calls the watchers. The caller holds the lock changing.
+// keep stores a value in memory, and calls the watchers. The caller holds the lock f.changing.
 func (f *Folder) keep(next saved) {
 	f.mu.Lock()
 	if _, known := f.byKey[next.Key]; !known && len(f.byKey) >= f.limit {
@@ -195,8 +195,8 @@ func (f *Folder) keep(next saved) {
 	}
 }
 
-// makeRoom removes expired values and, if there is still no room, the value that expires first. The caller holds the locks changing
-// and mu.
+// makeRoom removes expired values and, if there is still no room, the value that expires first. The caller holds the locks
+// f.changing and f.mu.
 func (f *Folder) makeRoom() {
 	now, first := time.Now(), ""
 	for key, one := range f.byKey {
@@ -254,7 +254,7 @@ func (f *Folder) Watch(prefix string, receive func(value []byte)) (stop func()) 
 	f.watchers = append(f.watchers, w)
 	f.mu.Unlock()
 	now := time.Now()
-	for key, one := range f.byKey { // byKey changes only while changing is held
+	for key, one := range f.byKey { // byKey changes only while f.changing is locked
 		if strings.HasPrefix(key, prefix) && !one.over(now) {
 			receive(one.Value)
 		}

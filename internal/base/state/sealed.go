@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// A session for which Open got no end ends after sessionLife. Each Change moves the end to sessionLife after the Change. A Get moves
-	// the end in the same way, but only if less than renewBefore is left. So the Gets of a session store a value at most once a day, and
-	// the session lives at least 7 days after its last use.
+	// If Open is given no time, the session ends after sessionLife. Each Change moves the end to sessionLife after the Change. A
+	// Get moves the end in the same way, but only if less than renewBefore is left. So the Gets of a session store a value at most
+	// once a day, and the session lives at least 7 days after its last use.
 	sessionLife, renewBefore = 8 * 24 * time.Hour, 7 * 24 * time.Hour
 	// If a Get fails to move the end of a session, the next Get tries it only after renewAgain.
 	renewAgain = time.Hour
@@ -33,9 +33,9 @@ const (
 	sealVersion = 1
 	// nonceSize is the length of the nonce, which follows the version.
 	nonceSize = 12
-	// When a session ends, Records gets a small value that says so. The first maxEnds such values of a process in a day are kept for as
-	// long as the id of the session could be used. Further ones are kept only for endKept, so that clients that open and end sessions all
-	// the time cannot fill Records. The clocks of processes must differ by less than endKept.
+	// When a session ends, Records gets a small value that says so. The first maxEnds such values of a process in a day are kept
+	// for as long as the id of the session could be used. All further values are kept only for endKept, so that clients cannot fill
+	// Records by opening and ending sessions all the time. The clocks of processes must differ by less than endKept.
 	maxEnds, endKept = 20_000, 2 * time.Minute
 	// maxKnown is how many decrypted ids a process remembers, so that it need not decrypt the id of each request again.
 	maxKnown = 10_000
@@ -72,7 +72,7 @@ type known[S any] struct {
 	key    string                    // key of the session in Records
 	sealed *content[S]               // content of the id; nil if the record is kept in Records
 	newest atomic.Pointer[recent[S]] // the last value of Records that was decoded; nil if there was none
-	renew  atomic.Int64              // no attempt to move Until before this time, in Unix milliseconds
+	renew  atomic.Int64              // Get does not try again to move Until before this time, in Unix milliseconds
 }
 
 // recent is a value of Records together with its decoded content.

@@ -1,7 +1,7 @@
 // Package state keeps the state of clients behind four interfaces: Sessions, Results, Once (things that can be used only once) and
-// Counters. A fifth, Records, is the store behind Sessions. Also here is Secret, from which keys are derived. Several processes can
-// serve the same clients if each has the same secret, and implementations of the interfaces that use a common store. No other
-// package needs to change for that.
+// Counters. A fifth, Records, is the store behind Sessions. The package also has Secret, from which keys are derived. Several
+// processes can serve the same clients if each has the same secret, and implementations of the interfaces that use a common store.
+// No other package needs to change for that.
 //
 // What callers give to these interfaces is data: it can be encoded as JSON, and a decoded copy can be used like the original.
 //
@@ -28,9 +28,9 @@ var ErrAway = errors.New("the state of clients cannot be reached now; try again"
 // there.
 var ErrElsewhere = errors.New("another process has this call")
 
-// Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy clients over
-// HTTP, package page another for browsers, and package connect two for logins to servers that are under way. A caller must not
-// write to a record. Safe for concurrent use.
+// Sessions keeps the records of sessions; S is the type of a record. Package front uses one Sessions for legacy clients over HTTP,
+// package page another for browsers, and package connect two more: for logins that have begun, and for the codes that such a login
+// gives out. A caller must not write to a record. Safe for concurrent use.
 //
 // An id proves nothing about the sender: the caller checks that the record belongs to the principal of the request.
 //
