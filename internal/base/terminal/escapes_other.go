@@ -4,6 +4,6 @@ package terminal
 
 import "os"
 
-// understandsEscapes returns true: outside Windows, terminals support ANSI escape sequences. For the exception TERM=dumb, [Of]
-// checks itself.
+// understandsEscapes returns true: outside Windows, terminals support ANSI escape sequences. [Of] itself checks for the exception,
+// TERM=dumb.
 func understandsEscapes(*os.File) bool { return true }

@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Live is a block of lines that is updated in place. It is at the end of a terminal: until [Live.Clear] is called, no
-// other code may write to the terminal.
+// Live is a block of lines that is updated in place. It is the last output on the terminal: until [Live.Clear] is called, no other
+// code may write there.
 type Live struct {
 	w     io.Writer
 	s     Screen
