@@ -107,7 +107,7 @@ func (t *Trace) write(one line, message []byte) {
 	}
 }
 
-// form is a way in which JSON is written in a message.
+// form has the patterns for JSON in a message: either JSON as it is, or JSON that is quoted in other JSON.
 type form struct {
 	member *pattern.Lazy // the name of a member, and the colon after it
 	token  *pattern.Lazy // a string, a number, a literal, or a bracket of a list, with the comma after it
