@@ -168,7 +168,7 @@ type Server struct {
 	Description string
 	// Instructions come from the server: untrusted text.
 	Instructions string
-	// State is the current state, Reason explains it. Reason is empty if State is Ready.
+	// State is the current state, and Reason explains it. Reason is empty if State is Ready.
 	State  State
 	Reason string
 	// RetryAfter is the time until mcpx connects again, in seconds; 0 if unknown.
