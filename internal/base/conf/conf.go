@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/base/semaphore"
 )
 
-// Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Requests with a method that
-// mcpx does not know count as calls of a tool that is not read-only. Package policy implements it.
+// Confirm says which calls of tools the user must confirm. A larger value asks about more calls. Requests with a method that mcpx
+// does not know are treated like calls of a tool that is not read-only. Package policy implements it.
 type Confirm uint8
 
 // These are the values of [Confirm]. ConfirmNone asks about no call. ConfirmAll asks about every call.
@@ -102,8 +102,8 @@ type StructuredPolicy string
 // it.
 type TextForm string
 
-// ResultForms is a set: the forms in which clients may get the texts of results. 0 means that the config does not set it. Package
-// view implements it.
+// ResultForms is a set: the forms in which clients may get the texts of results. 0 means that the config does not say which.
+// Package view implements it.
 type ResultForms uint8
 
 // The members of [ResultForms]. JSON is always allowed.
@@ -233,8 +233,8 @@ type AuthServer struct {
 	// NoDocuments means that mcpx refuses client IDs that are URLs of metadata documents. Then mcpx fetches no URLs
 	// named by strangers, and clients have to register.
 	NoDocuments bool
-	// Keys are secrets of at least 32 bytes, from which mcpx derives the encryption keys for codes and tokens. The
-	// first secret encrypts, all of them decrypt. If there are none, mcpx makes a secret and keeps it in a file.
+	// Keys are secrets of at least 32 bytes, from which mcpx derives the encryption keys for codes and tokens. mcpx encrypts with
+	// the first secret, and decrypts with any of them. If there are none, mcpx makes a secret and keeps it in a file.
 	Keys []string `json:"-"`
 }
 
