@@ -34,7 +34,8 @@ type frame struct {
 	body   []byte
 }
 
-// frameError says what is wrong with received data. Its message begins with "it sent".
+// frameError says what is wrong with received data. Its message begins with "it sent", because callers put a text about the sender
+// before the message.
 type frameError string
 
 func (e frameError) Error() string { return "it sent " + string(e) }
