@@ -31,11 +31,10 @@ type Grace struct {
 }
 
 // Close ends the child and its whole group in steps: it closes stdin; after g.EOF it sends TERM; after g.TERM it sends KILL. It
-// skips the remaining steps once no process of the group runs, grandchildren included. If the ctx of any caller ends, Close
-// sends KILL at once. Close returns when the group is gone and all descriptors are closed, usually after at most g.EOF + g.TERM
-// and half a second. Further calls wait for the same end; their g is ignored. The error is not nil only if a process survived
-// SIGKILL for 2 s: it is in an uninterruptible system call, or belongs to another user. Close then returns while the process
-// still runs.
+// skips the remaining steps once no process of the group runs, grandchildren included. If the ctx of any caller ends, Close sends
+// KILL at once. Close returns when the group is gone and all descriptors are closed, usually after at most g.EOF + g.TERM and half
+// a second. Further calls wait for the end too, but their g is ignored. The error is not nil only if a process survived SIGKILL for
+// 2 s: it is in an uninterruptible system call, or belongs to another user. Close then returns while the process still runs.
 func (p *Process) Close(ctx context.Context, g Grace) error {
 	g.EOF, g.TERM = cmp.Or(g.EOF, 500*time.Millisecond), cmp.Or(g.TERM, 2*time.Second)
 	p.closeOnce.Do(func() {

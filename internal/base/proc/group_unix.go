@@ -98,8 +98,9 @@ func (g *group) reapAdopted() {
 // release frees the resources of a group; there are none on unix.
 func (g *group) release() {}
 
-// withUmask sets the umask; restore sets the old umask again. The umask belongs to the whole process, so only one child
-// starts at a time: the caller holds r.starting. Files that other goroutines create meanwhile have explicit modes.
+// withUmask sets the umask; restore sets the old umask again. The umask belongs to the whole process, so only one child starts at a
+// time: the caller holds r.starting. Other goroutines may create files at that moment. These files get explicit modes, so the umask
+// of a child does not open them to others.
 func (r *Reaper) withUmask(mask *int) (restore func()) {
 	if r == nil || mask == nil {
 		return func() {}

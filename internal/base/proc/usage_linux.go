@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Usage returns how much each child of this process uses, together with the descendants of the child. The keys of all are the
-// process ids of the children. Processes in a role of mcpx, and what they have started, are not included. Memory that several
+// Usage returns how much each child of this process uses, together with the descendants of the child. The keys of the map all are
+// the process ids of the children. Processes in a role of mcpx, and what they have started, are not included. Memory that several
 // processes share is divided among them, if the kernel says how much it is. ok is always true on Linux.
 func Usage() (all map[int]Used, ok bool) {
 	found := find(func(m member) bool { return m.state != zombie })
