@@ -13,10 +13,10 @@ import (
 )
 
 // Semaphore bounds how many calls are open at the same time. Further calls wait. When a call ends, the semaphore lets in the next
-// call of the owner with the fewest open calls. Among such owners, it takes the one whose last call was let in the longest time
-// ago. It lets in the calls of one owner in the order of their arrival, unless [Semaphore.Await] hurries one. So an owner with
-// many calls does not delay the others. An owner is the ID of a principal; all calls without a principal have the empty owner.
-// The zero value has no limit. Safe for concurrent use.
+// call of the owner with the fewest open calls. If several owners have equally few, it takes the owner whose last call was let in
+// the longest time ago. It lets in the calls of one owner in the order of their arrival, unless [Semaphore.Await] moves a call to
+// the front. So an owner with many calls does not delay the others. An owner is the ID of a principal; all calls without a
+// principal have the empty owner. The zero value has no limit. Safe for concurrent use.
 type Semaphore struct {
 	mu       sync.Mutex
 	limit    int              // maximum of open; 0 means no limit
