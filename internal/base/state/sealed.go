@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// If Open is given no time, the session ends after sessionLife. Each Change moves the end to sessionLife after the Change. A
-	// Get moves the end in the same way, but only if less than renewBefore is left. So the Gets of a session store a value at most
-	// once a day, and the session lives at least 7 days after its last use.
+	// If Open is given no end for a session, the session ends after sessionLife. Each Change moves the end to sessionLife after the
+	// Change. A Get moves the end in the same way, but only if less than renewBefore is left. So the Gets of a session store a
+	// value at most once a day, and the session lives at least 7 days after its last use.
 	sessionLife, renewBefore = 8 * 24 * time.Hour, 7 * 24 * time.Hour
 	// If a Get fails to move the end of a session, the next Get tries it only after renewAgain.
 	renewAgain = time.Hour
@@ -44,13 +44,13 @@ const (
 // sealed implements [Sessions]. An id contains the record of the session, encrypted ("sealed"). The store records has what does not fit
 // into ids.
 type sealed[S any] struct {
-	keys    []cipher.AEAD // the first encrypts, all decrypt; if there are none, all records are kept in Records
+	keys    []cipher.AEAD // the first encrypts, and any of them decrypts; if there are none, all records are kept in Records
 	purpose string
 	records Records
 
 	mu      sync.Mutex
 	byID    *lru.Map[string, known[S]]
-	ends    int       // number of sessions ended since counted
+	ends    int       // how many sessions have ended since the time counted
 	counted time.Time // when the counting began; the first end after a day begins it again
 }
 
@@ -82,16 +82,16 @@ type recent[S any] struct {
 }
 
 // NewSealed returns Sessions whose ids contain the record, encrypted with keys that are derived from the secrets: the first secret
-// encrypts, all of them decrypt. So a process with one of these secrets can serve a session that it has never seen, as after a restart.
-// The store records keeps changes, ends of sessions, and data that is too large for an id.
+// encrypts, and any of them decrypts. So a process with one of these secrets can serve a session that it has never seen, as after a
+// restart. The store records keeps changes, ends of sessions, and data that is too large for an id.
 //
 // purpose has only the characters a-z. It must be different for each Sessions: keys and records depend on it.
 //
 // If Open is given no end, a session ends after 8 days. Each Change moves the end to 8 days after the Change, and so does a Get in
-// the last 7 days of the session. If records loses its values, a session whose id contains the record goes back to its state when
-// it was opened, with the end that it had then. So a session that was closed before can be used again. The other sessions are lost.
-// If a process ends more than 20,000 sessions a day, records keeps each further end for two minutes only: after that, the client
-// could use the ended session again.
+// the last 7 days of the session. If records loses its values, a session whose id contains the record goes back to the state and
+// the end that it had when it was opened. So a session that was closed before can be used again. The other sessions are lost. If a
+// process ends more than 20,000 sessions a day, records keeps each further end for two minutes only: after that, the client could
+// use the ended session again.
 func NewSealed[S any](secrets []*Secret, purpose string, records Records) Sessions[S] {
 	s := &sealed[S]{purpose: purpose, records: records, byID: lru.New[string, known[S]](maxKnown, nil)}
 	for _, secret := range secrets {

@@ -47,7 +47,7 @@ type Sessions[S any] interface {
 	// Get returns the record, or the error ErrUnknown or ErrAway.
 	Get(ctx context.Context, id string) (*S, error)
 	// Change calls change with a copy of the record, keeps the changed copy and returns it. Concurrent changes do not overwrite
-	// each other: change may be called again with a newer record. It may replace pointers, slices and maps in the record, but
+	// each other: change may be called again with a newer record. The func may replace pointers, slices and maps in the record, but
 	// must not write to what they refer to. The error is ErrUnknown, ErrAway or ErrLarge.
 	Change(ctx context.Context, id string, change func(*S)) (*S, error)
 	// End ends a session. An unknown id is not an error.
