@@ -149,7 +149,7 @@ type reloading struct {
 func memoryOf(cfg *config.Config) int64 { return cmp.Or(cfg.Memory, memory.Default()) }
 
 // filterMemory returns the memory limit for each helper process that runs filters, in bytes; 0 means the default of package jq.
-// total is the limit for mcpx as a whole. Helpers run in the same container as mcpx, so they count as a part of total.
+// total is the limit for mcpx as a whole. Helpers run in the same container as mcpx, so their memory is a part of total.
 func filterMemory(total int64) int64 {
 	if total == 0 {
 		return 0
@@ -158,8 +158,8 @@ func filterMemory(total int64) int64 {
 }
 
 // OwnMemory returns the soft memory limit for this process alone, in bytes; 0 means no limit. It is the limit for mcpx as a whole
-// without the limit for one helper process that runs filters. But it is at least half of the limit for mcpx as a whole. Only one
-// helper counts, because a second one runs only while two principals use filters at the same time.
+// minus the limit for one helper process that runs filters, but at least half of the limit for mcpx as a whole. Only one helper is
+// subtracted, because a second one runs only while two principals use filters at the same time.
 func OwnMemory(cfg *config.Config) int64 {
 	all := memoryOf(cfg)
 	return max(all/2, all-filterMemory(all))
@@ -273,7 +273,8 @@ func (a *App) viewOf(name string) view.Options {
 
 // start connects to the servers in the background, except to servers that start only when they are needed. Before that, it waits
 // until a request needs a server, but not longer than delay. Over stdio, the client may send its name and capabilities meanwhile,
-// which mcpx passes on to servers. From then on, start waits only for startAfter. The goroutine of start ends with Close.
+// which mcpx passes on to servers. When the client has sent them, start waits only startAfter longer. The goroutine of start ends
+// with Close.
 func (a *App) start(delay time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel

@@ -108,7 +108,7 @@ func (a *auditor) began(r *request.Event) error {
 }
 
 // ended records a message that has ended, or an HTTP request that was refused; r is the event of that message or request. It
-// does not record a message that was neither sent to a server nor refused by the middleware.
+// records every tools/call, but other messages only if they reached the middleware (see [request.Event.Attempted]).
 func (a *auditor) ended(r *request.Event) {
 	switch {
 	case a.trail == nil:
@@ -194,8 +194,8 @@ func (a *auditor) loggedIn(e authserver.Event) {
 	a.Login(l)
 }
 
-// changed records that a config was applied: who asked for it, the digest of its file, and how its text differs from the one
-// before.
+// changed records that a config was applied: who asked for it, the digest of its file, and how its text differs from the text of
+// the previous config.
 func (a *auditor) changed(c configChange) {
 	if a.trail == nil {
 		return

@@ -273,7 +273,8 @@ func (a *appAccounts) Connected(ctx context.Context, server, principal string) b
 }
 
 // Begin begins a login, after which the browser comes back to the URL redirect. pending is the state of the login, which Finish
-// needs; it contains secrets. address returns the URL of the login page in which the OAuth parameter state has the given value.
+// needs; it contains secrets. address returns the URL of the login page; its argument is the value of the OAuth parameter state in
+// that URL.
 func (a *appAccounts) Begin(
 	ctx context.Context, server string, of connect.Principal, redirect string,
 ) (pending json.RawMessage, address func(state string) string, err error) {

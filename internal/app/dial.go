@@ -85,8 +85,9 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 	return servers
 }
 
-// approvedAs returns the key under which a [Lock] has the approved tools of a server that has dialled in. The key contains the owner,
-// because another principal may later use the same server name. The spaces in it keep it apart from the names of the config's servers.
+// approvedAs returns the key under which a [Lock] has the approved tools of a server that has dialled in. The key contains the
+// owner, because another principal may later use the same server name. The spaces in the key distinguish it from the name of a
+// server of the config, which has none.
 func approvedAs(s *dial.Server) string { return s.Dialled.Server + " of " + s.Owner }
 
 // configured reports whether the current config or mcpx itself has a server of this name, in whatever case.
@@ -107,7 +108,7 @@ func (a *App) redial() {
 	}
 }
 
-// rebuild builds a Runtime from the current config and makes it the current one. The caller holds the mutex applying.
+// rebuild builds a Runtime from the current config and makes it the current one. The caller holds the mutex a.applying.
 func (a *App) rebuild() {
 	before := a.current.Load()
 	next, err := a.build(before.config, before)

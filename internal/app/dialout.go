@@ -147,7 +147,7 @@ func (d *dialout) serveOne(ctx context.Context) error {
 	return d.serve(ctx, peer)
 }
 
-// serve serves the hosted mcpx over one connection until it ends, and returns why it ended.
+// serve serves the hosted mcpx over one connection until the connection ends, and returns why it ended.
 func (d *dialout) serve(ctx context.Context, peer *transport.Peer) error {
 	other := &hostedEnd{Peer: peer, say: d.say}
 	_ = d.app.views.get(d.view).front.ServePeer(ctx, other, front.StdioOptions{ // the error is not lost: Read returns it below

@@ -85,7 +85,7 @@ func (r *relay) take(ctx context.Context, data []byte) {
 		if cancel := r.open[string(wire.Member(m.Params, "requestId"))]; cancel != nil {
 			cancel()
 		}
-	case m.ID == nil: // other notifications are dropped: this replica sends the server its own
+	case m.ID == nil: // other notifications are dropped: this replica sends notifications of its own to the server
 	default:
 		ctx, cancel := context.WithCancel(ctx)
 		r.mu.Lock()
@@ -146,7 +146,7 @@ func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	status, _ := r.registry.Status(r.name)
 	changes := map[string]bool{"listChanged": true}
 	capabilities := map[string]any{"tools": changes}
-	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // after an error, only the entry tools is sent
+	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // without valid Others, no other capabilities are added here
 	if status.Offers.Resources {
 		capabilities["resources"] = changes
 	}

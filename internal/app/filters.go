@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/programs"
 )
 
-// Filtered says whether models see a tool, and gives the reason for the user.
+// Filtered says whether models see a tool. Why explains to the user why that is so, or under which name models see the tool.
 type Filtered struct {
 	Visible bool
 	Why     string
@@ -154,8 +154,8 @@ func filteredNames(rules *policy.Rules, s *catalog.Server) []string {
 	return names
 }
 
-// toolNames has the names of the servers and tools of a catalogue. A server has either the name under which mcpx serves it, or
-// its name in the config file.
+// toolNames has the names of the servers and tools of a catalogue. Each server is called either by the name under which mcpx serves
+// it, or by its name in the config file (see namesIn).
 type toolNames struct {
 	tools   []string          // SERVER.TOOL
 	servers map[string]string // the server of each of tools
@@ -180,12 +180,13 @@ func namesIn(snap *catalog.Snapshot, rules *policy.Rules, written map[string]str
 	return all
 }
 
-// unmatched returns a message for each glob that matches no tool and cannot match one that is not known yet.
+// unmatched returns a message for each glob that matches no known tool. It leaves out globs that may match tools that are not known
+// yet.
 func (n *toolNames) unmatched(key string, globs []string) []string {
 	return unmatched(key+toolFormat, slices.DeleteFunc(slices.Clone(globs), n.mayMatch), n.tools, n.matches)
 }
 
-// mayMatch reports whether the glob matches any tool, or may match one that is not known yet.
+// mayMatch reports whether the glob matches any known tool, or may match a tool that is not known yet.
 func (n *toolNames) mayMatch(glob string) bool {
 	of, _, _ := strings.Cut(glob, ".")
 	return slices.ContainsFunc(n.unknown, func(server string) bool { return strings.HasPrefix(glob, server+".") || matches(of, server) }) ||

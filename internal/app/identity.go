@@ -177,8 +177,9 @@ func NewToken() (token, digest string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// NewAgentToken returns a token for the servers and clients of an agent. until is when the token expires. The error is a
-// noAgentsError if the config does not have the key dial.compat.
+// NewAgentToken returns a token for the servers and clients of an agent. An agent is a name that they share in an older system that
+// mcpx can replace (see agents). until is when the token expires. If the config does not turn dial.compat on, the error is a
+// noAgentsError.
 func NewAgentToken(cfg *config.Config, agent string, until time.Time) (string, error) {
 	if !compat(cfg.Dial) {
 		return "", &noAgentsError{}

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Lines keeps about the newest recentBytes bytes of a log. At times it keeps up to a quarter more.
+// recentBytes is about how many bytes of a log Lines keeps. At times it keeps up to a quarter more.
 const recentBytes = 1 << 20
 
 // Lines keeps the newest lines of a log. It is an io.Writer, and safe for concurrent use. The zero value is ready.
@@ -25,7 +25,7 @@ func (r *Lines) Write(p []byte) (int, error) {
 		if end := bytes.IndexByte(r.text[over:], '\n'); end >= 0 {
 			over += end + 1
 		}
-		// Overwrites text in place, which is safe because From returns copies.
+		// This overwrites text in place, which is safe because From returns copies.
 		r.text, r.first = append(r.text[:0], r.text[over:]...), r.first+int64(over)
 	}
 	if r.changed != nil {

@@ -118,7 +118,7 @@ func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
 type changedTools struct {
 	log  *slog.Logger
 	seen map[string][]catalog.Tool // the tools in the last snapshot, by server
-	told map[string][]string       // the changes since the approval that were logged last, by server
+	told map[string][]string       // the tools that were last logged as changed since the approval, by server
 }
 
 // look compares a snapshot of the registry with the previous one. It must not be called concurrently.
@@ -127,7 +127,8 @@ func (c *changedTools) look(snap *catalog.Snapshot) {
 	if !ok {
 		return
 	}
-	// Servers that dial in come and go under ever new names, and a later server of the same name may be another one.
+	// What is known about servers that are gone is deleted: servers that dial in may come and go under ever new names, and a later
+	// server of the same name may be a different one.
 	gone := func(server string) bool {
 		_, there := snap.Server(server)
 		return !there
@@ -167,7 +168,7 @@ func (c *changedTools) compare(s *catalog.Server, previous []catalog.Tool) {
 	}
 }
 
-// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. New tools count
+// Unapproved returns a message for the user that says which tools of a server differ from the approved ones. It names new tools
 // only if pin is block. It returns "" if none differ, nothing is approved, or pin is off. If the lock file cannot be read, the
 // message says so. s must have all tools of the server, as in the registry's snapshot.
 func Unapproved(cfg *config.Config, s *catalog.Server) string {

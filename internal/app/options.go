@@ -112,7 +112,7 @@ func MaxDescription(cfg *config.Config) int {
 	return cfg.MaxDescriptionLen
 }
 
-// These limits of one principal cannot be set in the config. All clients without a principal together count as one principal.
+// These limits of one principal cannot be set in the config. All clients without a principal share the limits of one principal.
 const (
 	paceOfOne     = 5_000   // requests per second; further requests have to wait
 	bodyPaceOfOne = 4 << 20 // bytes per second of large bodies; further bytes have to wait

@@ -33,9 +33,9 @@ type pageWork struct {
 	counted counted
 }
 
-// newPage makes a page. An App has one page for each handler that serves it. Calls of newPage and Close must come one after the
-// other. links has the links that open the page of a user's own machine. It is nil for the page that an HTTP server, such as mcpx
-// serve, shows to admins.
+// newPage makes a page. An App has one page for each handler that serves it. Calls of newPage and Close must not overlap. links has
+// the links that open the page of a user's own machine. It is nil for the page that an HTTP server, such as mcpx serve, shows to
+// admins.
 func (a *App) newPage(links *page.Links) *page.Page {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.pageEnds = append(a.pageEnds, cancel)

@@ -96,7 +96,7 @@ func (p *pageWork) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	address := make(chan string, 1)
-	go func() { // ends with the login; its context ends after loginTime or with the App, and cancel ends it too
+	go func() { // ends with the login: its ctx ends after loginTime, with the App, or by cancel
 		defer p.signing.open.Done()
 		defer cancel()
 		one.result, one.err = p.signIn(ctx, server, one, func(url string) { address <- url })

@@ -180,7 +180,7 @@ func (p peers) homeIn(value []byte, now time.Time) string {
 	return home
 }
 
-// homed returns the names of the enabled servers of a view for which match returns true.
+// homed returns the names of a view's servers that are enabled and for which match returns true.
 func (a *App) homed(view string, match func(*config.Server) bool) (names []string) {
 	cfg := a.current.Load().config
 	part, _ := scopeOf(cfg, view)

@@ -93,7 +93,8 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// servers returns the servers that a command needs if the user gave it these names of servers; nil means all servers.
+// servers returns the names of the servers that a command needs; none means all servers. names are the names that the user gave to
+// the command.
 func (p Profile) servers(names []string) []string {
 	if p.byUser && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == builtin.Name }) {
 		return nil // an empty name means all servers, and the tools of the built-in server mcpx use all servers

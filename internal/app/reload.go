@@ -46,7 +46,7 @@ type Source struct {
 type Reloaded struct {
 	registry.Changes
 	// Changed has the names of the servers that have new settings. Keys and Later have the changed keys that do not belong to a
-	// server: those in Keys are in effect already, those in Later take effect only when mcpx restarts.
+	// server: those in Keys are in effect already, and those in Later take effect only when mcpx restarts.
 	Changed, Keys, Later []string
 	// Unavailable has the faults in the entries of single servers, which are therefore not served.
 	Unavailable []config.Fault
@@ -179,7 +179,7 @@ func Beside(cfg *config.Config) string {
 }
 
 // Reread applies the config of an App again, with the files beside it as they are now. It is for an App for which [App.Follow] was
-// not called. Calls must come one after the other.
+// not called. Calls must not overlap.
 func (a *App) Reread() error { return a.reload(a.Config) }
 
 // applied records that cfg was applied, and remembers it as the current config.
@@ -208,8 +208,8 @@ func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		// The fingerprints are taken before the load, so that a later write counts as another change. After the load, the method
-		// follow adds the fingerprints of files to which the config newly refers.
+		// The fingerprints are taken before the load, so that a write during the load is noticed as another change. After the load,
+		// the method follow adds the fingerprints of files to which the config newly refers.
 		r.seen, r.beside = lookAt(r.file.Path, fingerprint{}), r.lookBeside(r.files)
 		text, _ := os.ReadFile(r.file.Path)
 		cfg, err := r.load()
@@ -241,9 +241,8 @@ func (r *reloader) reload(ctx context.Context, by string, forced bool) error {
 	}
 }
 
-// follow notes which files the config refers to, so that their changes are detected. It does so even if the config was refused
-// for faults in it: the config may become valid when one of these files changes. After another error, the files stay as they
-// were.
+// follow notes which files the config refers to, so that their changes are detected. It does so even if the config was refused for
+// faults in it: the config may become valid when one of these files changes. After any other error, r.files stays as it was.
 func (r *reloader) follow(cfg *config.Config, err error) {
 	if faults, ok := errors.AsType[*config.Faults](err); ok {
 		r.files = faults.Referred
@@ -313,8 +312,8 @@ func (a *App) Restart(name string) bool {
 	return len(a.Registry.Apply(now.servers, options, nil).Started) > 0
 }
 
-// Stop ends the process of a server, or the connection to it, until the server is used again. It returns false if there is no
-// such server, or if it is disabled or has a fault. A server that was not running counts as stopped.
+// Stop ends the process of a server, or the connection to it, until the server is used again. It returns false if there is no such
+// server, or if it is disabled or has a fault. If the server was not running, Stop returns true all the same.
 func (a *App) Stop(name string) bool {
 	a.applying.Lock()
 	defer a.applying.Unlock()

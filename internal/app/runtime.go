@@ -109,7 +109,7 @@ func (r *Runtime) settings(name string) *view.Settings {
 }
 
 // end ends what the Runtime next does not contain any more: the requests whose credentials next does not accept, and the
-// authorization server if next has another one. next is nil if mcpx ends.
+// authorization server, unless next uses it too. next is nil if mcpx ends.
 func (r *Runtime) end(next *Runtime) {
 	if next == nil {
 		next = &Runtime{}

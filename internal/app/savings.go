@@ -35,7 +35,9 @@ func (a *App) count(r *request.Event) {
 	if r.Definitions != nil {
 		for _, one := range r.Definitions() {
 			f := savings.Figures{Definitions: int64(one.Tokens)}
-			if one.Server == builtin.Name && one.Tool == "" { // the answer to tools/list has one such definition, so this counts sessions
+			// Each answer to tools/list has exactly one definition of this kind, so counting them counts the sessions that have
+			// listed tools.
+			if one.Server == builtin.Name && one.Tool == "" {
 				f.Sessions = 1
 			}
 			a.book.Add(r.Began, savings.Key{Server: one.Server, Tool: one.Tool, Client: r.Client}, f)

@@ -28,7 +28,8 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // Attach serves one client until its input or ctx ends. It does not close the App. [App.Start] must have been called.
 func (a *App) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
 	only := ""
-	if a.origin.Pool != nil { // with shared servers, each session needs a name of its own, so that a server can tell their clients apart
+	// With shared servers, each session needs a name of its own, so that a server can tell the clients of the sessions apart.
+	if a.origin.Pool != nil {
 		only = "stdio " + rand.Text()
 	}
 	return a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{

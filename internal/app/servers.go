@@ -130,9 +130,9 @@ func (b *builder) loginPerPrincipal(server *registry.Server, s *config.Server) {
 	server.Spec.Remote.Authorize, server.Spec.Secrets = b.logins.Needed(own), server.Spec.Secrets.And(nil, tokens)
 }
 
-// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only the sessions
-// in the same folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep
-// nothing of a session. A command that sessions do not share starts when the session first uses it.
+// share makes several sessions of the daemon use the same process or connection of a server: all sessions, or only the sessions in
+// the same folder. The config decides which. If the config does not say, a table in mcpx decides; it lists packages that keep
+// nothing of a session. If sessions do not share a server that is a local command, it starts only when the session first uses it.
 func (b *builder) share(server *registry.Server, s *config.Server) {
 	among := share.Of(s).Share
 	if among == conf.ShareSession { // lazy, because the session may never use the server
@@ -228,8 +228,8 @@ func (o Origin) environ() []string {
 	return o.Environ
 }
 
-// in makes a relative path absolute: it begins at the folder of the process on whose behalf servers are started. For the zero
-// Origin, in returns path as it is.
+// in makes a relative path absolute: it resolves the path from the folder of the process on whose behalf servers are started. For
+// the zero Origin, in returns path as it is.
 func (o Origin) in(path string) string {
 	if o.Folder == "" || filepath.IsAbs(path) {
 		return path

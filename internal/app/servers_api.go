@@ -125,8 +125,9 @@ func usable(name string, served *string) func(*config.Config) error {
 type change struct {
 	action, name string // for the log and the audit trail
 	edit         func(data []byte, name string) ([]byte, error)
-	check        func(*config.Config) error      // may refuse the changed config; nil means no check
-	keep         func() (undo func(), err error) // stores what the changed config refers to, when check has accepted it; nil stores nothing
+	check        func(*config.Config) error // may refuse the changed config; nil means no check
+	// keep is called after check. It stores what the changed config refers to, such as secrets. nil stores nothing.
+	keep func() (undo func(), err error)
 }
 
 // serverFault says what is wrong in the config entry of a server, and where.

@@ -28,9 +28,9 @@ type clientState struct {
 	// catalogues asks the other replicas for a server's catalogue; nil without a cluster.
 	catalogues registry.Peers
 	approvals  *approvals // nil without a cluster
-	// secrets are the keys for sealing (encrypting) what clients store for mcpx: the keys of the cluster or, without a cluster,
-	// the keys that the authorization server had at the start. If there is no authorization server either, the key is random.
-	// mcpx seals with the first key, and opens data that was sealed with any of the keys.
+	// secrets are the keys for sealing (encrypting) data that clients keep for mcpx, such as the ids of tasks: the keys of the
+	// cluster or, without a cluster, the keys that the authorization server had at the start. If there is no authorization server
+	// either, the key is random. mcpx seals with the first key, and opens data that was sealed with any of the keys.
 	secrets []*state.Secret
 
 	cluster *cluster.Cluster // nil means that mcpx runs alone

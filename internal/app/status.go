@@ -154,7 +154,7 @@ func (c *counts) add(failed bool) {
 	}
 }
 
-// add counts a call that was sent to a server or that the middleware refused. It counts the call as failed if the tool, the
+// add counts a tools/call, even if its tool is unknown or the middleware refused it. It counts the call as failed if the tool, the
 // server or mcpx reported an error.
 func (a *activity) add(r *request.Event) {
 	if !r.Attempted || !r.IsCall() {

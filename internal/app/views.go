@@ -69,7 +69,8 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// viewAgent is the name of the view for the clients of agents (config key dial.compat). It has no path under http_path.
+// viewAgent is the name of the view for the clients of agents, which belong to an older system that mcpx can replace (config key
+// dial.compat). It has no path under http_path.
 const viewAgent = "agent"
 
 // opened returns a view that clients have connected to, or nil if there is none of this name.
