@@ -20,7 +20,8 @@ const (
 	Connecting State = "connecting"
 	// Ready: there is a session with the server, and the server responds.
 	Ready State = "ready"
-	// Degraded: the server responds, but fails health checks or crashes repeatedly.
+	// Degraded: mcpx still uses the server, but health checks fail, the server crashes repeatedly, or some of its instances are
+	// down.
 	Degraded State = "degraded"
 	// Unavailable: the last attempt to connect failed, and mcpx tries again after a pause; or the server's entry in the config
 	// has a fault.
