@@ -31,7 +31,7 @@ func bindProcess(name string, memory int64) {
 // resident returns the resident size of a process in bytes, or 0 if it is unknown.
 func resident(pid int) int64 { return statm(pid, 1) }
 
-// statm returns a field of /proc/PID/statm (proc_pid_statm(5)) in bytes, or 0 if it is unknown.
+// statm returns the field with this index, from 0 on, of /proc/PID/statm (proc_pid_statm(5)) in bytes, or 0 if it is unknown.
 func statm(pid, field int) int64 {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	fields := bytes.Fields(data)
