@@ -146,7 +146,7 @@ func (r *relay) greeting(version json.RawMessage) json.RawMessage {
 	status, _ := r.registry.Status(r.name)
 	changes := map[string]bool{"listChanged": true}
 	capabilities := map[string]any{"tools": changes}
-	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // without valid Others, no other capabilities are added here
+	_ = json.Unmarshal([]byte(status.Offers.Others), &capabilities) // if Others is empty or not valid, this adds nothing
 	if status.Offers.Resources {
 		capabilities["resources"] = changes
 	}

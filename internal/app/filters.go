@@ -113,7 +113,8 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	}
 	if cfg.Auth != nil {
 		inFile, servers := namesIn(snap, rules, writtenNames(cfg)), namesInFile(cfg)
-		named := func(globs, servers []string) []string { // UnknownInRights warns of a glob that names no server
+		// named leaves out globs that name no server, because UnknownInRights warns of them.
+		named := func(globs, servers []string) []string {
 			return slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
 				return !slices.ContainsFunc(servers, func(name string) bool { return ofServer(glob, name) })
 			})

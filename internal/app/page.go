@@ -277,9 +277,9 @@ func (p *pageWork) show(w http.ResponseWriter, status int, name string) {
 // ErrUnused is the error of ServePage after the page was unused for half an hour.
 var ErrUnused = errors.New("nobody has used the page for half an hour")
 
-// ServePage serves the page on an address of this machine until ctx ends, serving fails, or the page was unused for half an
-// hour. It starts the servers like the other methods that serve. Viewers need one of the links that the parameter links makes.
-// At the end ServePage closes the App and the listener.
+// ServePage serves the page on an address of this machine until ctx ends, serving fails, or the page was unused for half an hour.
+// It starts the servers, as ServeStdio and ServeHTTP do. Viewers need one of the links that the parameter links makes. At the end
+// ServePage closes the App and the listener.
 func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links) error {
 	defer a.Close()
 	defer links.Close()
