@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-const wait = 20 * time.Second
+const wait = time.Minute
 
 var secret, other = state.SecretOf([]byte("0123456789abcdef0123456789abcdef")), state.SecretOf([]byte("another secret of thirty-two bytes"))
 
