@@ -20,7 +20,7 @@ import (
 // key auth_token adds a token. If the file has no key auth, the keys auth_token and dial.compat create an Auth.
 type Auth struct {
 	Resource     string   // the public URL of mcpx; if empty, mcpx uses the address of each request, which must be loopback
-	Audiences    []string // a JWT of an issuer must be for one of these; nil means Resource, or the requested URL below it
+	Audiences    []string // what a JWT of an issuer may be for; nil means Resource, or the requested URL if it is below Resource
 	Scopes       []string
 	Tokens       []conf.Token // sorted by name, but the token of the key auth_token may be last
 	Rights       []conf.Right // nil means that every authenticated client may use everything
@@ -232,9 +232,9 @@ func (l *loader) oldAuthToken(n *node) {
 	a.Tokens = append(a.Tokens, t)
 }
 
-// finishAuth checks what concerns several keys. It adds a fault if no client could connect, if auth.certificates or auth.front
-// lacks what it needs in other keys, or if users would have two names (see checkNames). It warns if no rule in auth.rights grants
-// anything. If auth.resource is missing, each server whose oauth has "per": "principal" becomes unavailable.
+// finishAuth makes the checks for which all keys must be read. It adds a fault if no client could connect, if other keys lack what
+// auth.certificates or auth.front needs, or if users would have two names (see checkNames). It warns if no rule in auth.rights
+// grants anything. If auth.resource is missing, each server whose oauth has "per": "principal" becomes unavailable.
 func (l *loader) finishAuth() {
 	a := l.cfg.Auth
 	switch {

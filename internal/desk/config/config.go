@@ -65,7 +65,7 @@ type ForCalls struct {
 	ExecWait                              time.Duration
 	ExecWaitSet                           bool // whether the file has the key exec_wait
 	DisabledTools                         []string
-	Files                                 []string     // absolute if Path is
+	Files                                 []string     // absolute if Config.Path is
 	Confirm                               conf.Confirm // for the built-in server, and for servers without this key
 	Learn                                 *bool        // nil means that the file does not have the key
 	Programs                              conf.Programs
@@ -139,9 +139,8 @@ type Group struct {
 	CatalogueTokenBudget int
 }
 
-// noLimit is the value of ResultChars or DescriptionChars in a rule for clients if the file says 0, which means no limit. It
-// overrides the limit that mcpx itself has for the client. In the rule, 0 has another meaning: the file does not set the limit, so
-// the limit of mcpx stays.
+// noLimit is for the fields ResultChars and DescriptionChars of a [conf.ClientRule]. There, 0 means that the file does not set the
+// limit, so that the limit of mcpx itself applies to the client. If the file says 0, which means no limit, the field is noLimit.
 const noLimit = math.MaxInt32
 
 // These are the kinds of connections to servers. [Server.Type] has one of them.

@@ -207,7 +207,7 @@ func (l *loader) readRoot(n *node) {
 	older := object{keys: l.ofMCPProxy()}
 	place := func(m *node) int {
 		if older.key(m.key) != nil {
-			return 0 // first, so that mcpx's own keys are read later and replace the values of these keys
+			return 0 // keys of MCP-PROXY come first, so that mcpx's own keys are read later and replace their values
 		}
 		return 1
 	}
