@@ -196,7 +196,8 @@ func (in Input) value(values map[string]string) (text string, ok bool) {
 	return text, true
 }
 
-// words returns arguments as the words of a command line.
+// words returns arguments as the words of a command line. It leaves out arguments that have no value, except flags, which need
+// none.
 func words(arguments []Input, values map[string]string) (all []string) {
 	for _, in := range arguments {
 		value, ok := in.value(values)
