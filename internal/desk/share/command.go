@@ -241,7 +241,8 @@ func isPython(name string) bool {
 	return name == "py" || strings.Trim(strings.TrimPrefix(name, "python"), "0123456789.") == "" && strings.HasPrefix(name, "python")
 }
 
-// pythonRun reads "python -m MODULE". The module of a package has the package's name with underscores.
+// pythonRun reads "python -m MODULE". The module is found like a package, because its name is mostly that of the package with
+// underscores.
 func pythonRun(args []string) (commandLine, bool) {
 	i := slices.Index(args, "-m")
 	if i < 0 || i+1 == len(args) {

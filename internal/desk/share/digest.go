@@ -62,9 +62,9 @@ func (s *Session) env(server *config.Server) []string { return proc.Environment(
 
 // Digest returns a digest of how a server starts for this session. Sessions with the same digest may share the server, if share is
 // folder or user. The digest covers all that the config says about the server's start or address, with references expanded. For a
-// local server it also covers the file of the command, the folder, and those variables and programs of the environment that change
-// what runs, or with whose rights (see [proc.Decisive] and programs). Digest looks at the disk and starts nothing. Nobody can read
-// a secret from the digest, because it is a SHA-256.
+// local server it also covers the file of the command, the folder, the environment variables that decide what runs and with which
+// rights (see [proc.Decisive]), and the files of the list programs. Digest looks at the disk and starts nothing. Nobody can read a
+// secret from the digest, because it is a SHA-256.
 func (s *Session) Digest(server *config.Server, share conf.Share) string {
 	parts := []any{share, server.Type, fieldsOf(server.Launch), fieldsOf(server.Remote)}
 	if share == conf.ShareFolder {

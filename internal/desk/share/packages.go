@@ -20,8 +20,8 @@ type row struct {
 	// tried is the result of a trial in which two clients used one process in turn: whether each client got the same answers as
 	// from a process of its own. It may be empty (no trial) only if share is session.
 	tried string
-	// unless lists arguments and environment variables with which the package keeps more than read says, or sends requests to its
-	// client. With one of them, sessions do not share the package.
+	// unless lists arguments and environment variables with which the package keeps more than the field read says, or sends
+	// requests to its client. If the config has one of them, sessions do not share the package.
 	unless []string
 }
 
@@ -109,7 +109,7 @@ var packages = []row{
 	{"npm:@apify/actors-mcp-server bin:actors-mcp-server", session, "shows more tools after add-actor (0.10.6)", "", nil},
 }
 
-// rowOf returns the row of a package, or nil.
+// rowOf returns the row of a package, or nil if mcpx does not know the package. name has the form of row.names, such as npm:NAME.
 func rowOf(name string) *row { return byName()[name] }
 
 var byName = sync.OnceValue(func() map[string]*row {
