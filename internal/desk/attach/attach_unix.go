@@ -30,7 +30,8 @@ const Patience = 300 * time.Millisecond
 // retryEvery is the time between two attempts to connect to a daemon that is starting.
 const retryEvery = 4 * time.Millisecond
 
-// Conn is a connection to a daemon that has accepted this command. The caller must call Close, or Run, which closes it.
+// Conn is a connection to a daemon that has accepted this command. The caller of Dial must call Close, or Run, which also closes
+// it.
 type Conn struct{ conn *net.UnixConn }
 
 // Dial connects to the daemon of a place, and gives up after the timeout. If no daemon runs, the parameter start decides: if it is

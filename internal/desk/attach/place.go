@@ -15,8 +15,9 @@
 //
 // # One daemon
 //
-// The daemon holds a lock file as long as it lives: the process that starts the daemon locks it, and the daemon inherits the lock.
-// So a process that gets the lock may remove the socket that a killed daemon has left.
+// The daemon holds the lock of a file as long as it lives. The process that starts the daemon locks the file, and the daemon
+// inherits the lock. So a process that gets the lock knows that no daemon runs, and may remove the socket that a killed daemon has
+// left.
 package attach
 
 import (

@@ -22,7 +22,7 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// Session is one session of a command. The function host, which the caller gives to [New], gets it.
+// Session is one session of a command. The daemon passes it to the function host, which the caller of [New] provides.
 type Session struct {
 	Start
 	In       *handover.Stream
