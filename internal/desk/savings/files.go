@@ -79,8 +79,8 @@ func read(path string) (day Day, err error) {
 }
 
 // prune deletes the files of days that are KeptDays or more before date. It also does so in the folders of other configs, which lie
-// beside dir, because nobody else may do it if such a config is gone. In dir it also deletes temporary files that killed processes
-// have left. The caller has the lock of dir.
+// beside dir: if such a config is gone, no other process would delete its files. In dir it also deletes temporary files that killed
+// processes have left. The caller has the lock of dir.
 func prune(dir, date string) {
 	today, err := time.Parse(time.DateOnly, date)
 	if err != nil {
