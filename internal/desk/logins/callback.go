@@ -66,7 +66,7 @@ func (c *callback) wait(ctx context.Context, pasted <-chan string, again func(re
 				pasted = nil // the browser may still come
 				continue
 			}
-			// The login page has the same state in its address, but neither a code nor an error.
+			// A user may paste the address of the login page by mistake. It has the same state, but neither a code nor an error.
 			u, err := url.Parse(text)
 			if err == nil && c.ours(u.Query()) && (u.Query().Has("code") || u.Query().Has("error")) {
 				return u.Query(), nil

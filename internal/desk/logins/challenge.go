@@ -31,9 +31,10 @@ func readChallenge(header http.Header) (c challenge) {
 	return c
 }
 
-// parameters calls found for each parameter of the challenges in a WWW-Authenticate header (RFC 9110, section 11.6.1), with its
-// scheme and name in lower case. It also reads headers that are not quite valid, such as parameters without commas. The parser of
-// the SDK would drop such a header altogether, and also a valid one in which a value is empty.
+// parameters calls the function found once for each parameter of the challenges in a WWW-Authenticate header (RFC 9110, section
+// 11.6.1). It passes the scheme and the name in lower case. It also reads headers that are not quite valid, such as parameters
+// without commas. The SDK's parser would drop such a header altogether. It would also drop a valid header in which a value is
+// empty.
 func parameters(text string, found func(scheme, name, value string)) {
 	const space = " \t"
 	scheme := ""
@@ -54,7 +55,7 @@ func parameters(text string, found func(scheme, name, value string)) {
 	}
 }
 
-// parameterValue returns the value, quoted or not, at the beginning of text, and the text after it.
+// parameterValue returns the value at the beginning of text, without its quotes if it is quoted, and the text after it.
 func parameterValue(text string) (value, rest string) {
 	if !strings.HasPrefix(text, `"`) {
 		return cutAt(text, " \t,")
@@ -72,7 +73,7 @@ func parameterValue(text string) (value, rest string) {
 	return b.String(), ""
 }
 
-// cutAt splits text before the first character that is one of characters.
+// cutAt splits text before the first character that is one of characters. If there is none, before is the whole text.
 func cutAt(text, characters string) (before, rest string) {
 	if end := strings.IndexAny(text, characters); end >= 0 {
 		return text[:end], text[end:]

@@ -38,7 +38,7 @@ type wanted struct {
 // discover finds an authorization server of s and its endpoints. If the config has oauth.issuer, there is no other choice.
 // Otherwise the metadata of s name one or several issuers (RFC 9728). If s has no metadata, the issuer is the origin of s. The
 // issuer's own metadata (RFC 8414 or OpenID Connect Discovery) name the endpoints. Of several authorization servers, discover takes
-// the first one that answers and fits; if there is none, the error is about the first one.
+// the first one that answers and fits. If none does, discover returns the error of the first in the list.
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, w wanted) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
 	if err != nil && s.Issuer == "" {
@@ -114,7 +114,7 @@ func metadataOrDefaults(ctx context.Context, client *http.Client, issuer string,
 		TokenEndpoint:         issuer + "/token",
 		RegistrationEndpoint:  issuer + "/register",
 
-		CodeChallengeMethodsSupported: []string{pkce}, // MCP 2025-03-26 requires it of all
+		CodeChallengeMethodsSupported: []string{pkce}, // MCP 2025-03-26 requires PKCE of all authorization servers
 	}, nil
 }
 

@@ -154,9 +154,10 @@ func (c *exchanging) secrets() []string {
 	return []string{subject}
 }
 
-// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. If mcpx has kept
-// such a token, get returns it. But if the kept token has expired, or is refusedToken, which the server has refused, get requests
-// another one. Concurrent calls for the same subject share one request.
+// get returns the token that mcpx gets in exchange for subject, the token of the caller with the ID principal. It uses a kept token
+// if there is one. It requests another one if the kept token has expired or is refusedToken, the token that the server has just
+// refused. But if the kept token itself replaced a refused one, and the server has never accepted it, get returns an error.
+// Concurrent calls for the same subject share one request. refusedToken is empty if no token was refused.
 func (x *exchanges) get(ctx context.Context, principal, subject, refusedToken string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
@@ -221,8 +222,9 @@ func (x *exchanges) ask(ctx context.Context, principal, subject string, e *excha
 	}
 }
 
-// forget drops the authorization server g, which was found for the callers whose tokens come from this issuer. So their next
-// exchange discovers it again, as it may have moved. But if g was discovered less than staysFor ago, forget does nothing.
+// forget drops the authorization server g, which was found for callers whose tokens come from this issuer. The next exchange for
+// such a caller discovers the server again, as it may have moved. But if g was discovered less than staysFor ago, forget does
+// nothing.
 func (x *exchanges) forget(issuer string, g *grantor) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -231,8 +233,8 @@ func (x *exchanges) forget(issuer string, g *grantor) {
 	}
 }
 
-// find returns the authorization server for the tokens of an issuer. It is discovered once for all callers of this issuer, and
-// again only after an error.
+// find returns the authorization server for the tokens of an issuer. It is discovered once for all callers of this issuer. It is
+// discovered again only after an error, or after forget has dropped it.
 func (x *exchanges) find(ctx context.Context, issuer string) (*grantor, error) {
 	x.mu.Lock()
 	at := x.at[issuer]

@@ -127,7 +127,8 @@ func (l *Logins) fits(s Server, meta *oauthex.AuthServerMeta, redirect string) e
 	switch {
 	case !isPage(meta.AuthorizationEndpoint):
 		return errors.New("the authorization server has no page to log in on over https")
-	case !slices.Contains(meta.CodeChallengeMethodsSupported, pkce): // the specification forbids to go on
+	// MCP's specification forbids to go on without PKCE.
+	case !slices.Contains(meta.CodeChallengeMethodsSupported, pkce):
 		return fmt.Errorf("the authorization server %s does not say that it supports PKCE with %s (code_challenge_methods_supported)",
 			sanitize.Line(meta.Issuer, 200), pkce)
 	}
@@ -138,14 +139,15 @@ func (l *Logins) fits(s Server, meta *oauthex.AuthServerMeta, redirect string) e
 	return nil
 }
 
-// isPage reports whether a browser may be sent to this address to log in. netguard.Safe also accepts WebSockets.
+// isPage reports whether a browser may be sent to this address to log in. It checks the scheme itself, because netguard.Safe also
+// accepts the URLs of WebSockets.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && netguard.Safe(address)
 }
 
 // boundTo returns the issuer of the only authorization server that may get the secret of the configured client: the one at which
-// the client was used before. known is the endpoint of that one; it is zero if there was no login before. boundTo returns "" if the
+// the client was used before. known is the endpoint of the previous login; it is zero if there was none. boundTo returns "" if the
 // client was not used before. It also does so if the user has set oauth.issuer, and so has said where the client belongs.
 func (s Server) boundTo(known endpoint) string {
 	if s.ClientID == "" || s.Issuer != "" || known.Client.ID != s.ClientID {
@@ -185,8 +187,8 @@ func (l *Logins) refuses(s Server) error {
 }
 
 // keep stores a new login in place of the old one. It does so even if ctx ends, because the user has already completed the login.
-// The Wanted of the old login has scopes for which the server had asked. Those of them that the new login has stay in its Wanted,
-// so that the next login requests them again.
+// If the config has no scopes for s, keep copies scopes from the old login's Wanted to the new one's, so that later logins request
+// them again. It copies only scopes that the new login was granted.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()

@@ -34,7 +34,7 @@ func NewShared(records state.Followed, log *slog.Logger) *Logins {
 }
 
 // Held returns the ID of a principal's login at s, or "" if the principal has no usable login. A login is also not usable if it
-// lacks scopes for which the server has asked.
+// lacks scopes for which the server has asked. err is not nil if the login cannot be read at the moment.
 func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	now, err := l.source(s).current(ctx)
 	if _, needed := errors.AsType[*neededError](err); needed {
@@ -194,7 +194,8 @@ func (p *Pending) flow(s Server) *codeFlow {
 }
 
 // Finish completes the login p. The parameter answer is the query with which the browser came back; it contains a code, which
-// Finish exchanges for tokens. Finish stores the tokens, and revokes the login of the same principal that there was before.
+// Finish exchanges for tokens. Finish stores the tokens in place of the principal's old login, if there was one, and revokes the
+// old login.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)

@@ -24,11 +24,12 @@ import (
 // callbackPath is the path of the redirect URI, whose host is 127.0.0.1.
 const callbackPath = "/callback"
 
-// client returns the OAuth client that mcpx uses with an authorization server. As MCP's specification says, it is the first of
-// these that is possible: the configured client, a client with a client ID metadata document, a client that mcpx registers
-// dynamically. A registration contains the port to which the browser comes back; therefore the function also opens the listener
-// on this port. A registered client is stored and used again, unless its ID is b.forgotten, its secret has expired or soon
-// will, or its port is in use or not the configured one.
+// client returns the OAuth client that mcpx uses with an authorization server, and the listener for the browser that comes back.
+// The order is that of MCP's specification: the configured client, else a client with a client ID metadata document, else a client
+// that mcpx registers dynamically. A registration contains the port to which the browser comes back. Therefore the function client
+// opens the listener on this port. A registered client is stored and used again. But mcpx registers a new one if the ID of the
+// stored client is b.forgotten, if its secret has expired or expires within an hour, if its port is in use, or if the config has a
+// different port.
 func (l *Logins) client(ctx context.Context, b *beginning) (client, net.Listener, error) {
 	s, meta := b.server, b.found.server
 	if own, ok := s.unregistered(meta); ok {
@@ -153,8 +154,8 @@ func askToRegister(ctx context.Context, web *http.Client, address string, asked 
 	return &got, nil
 }
 
-// noRegistration returns the error of a login at an authorization server at which mcpx has no client and cannot register one.
-// redirect is the URL to which the browser comes back; empty means a port of this machine.
+// noRegistration returns the error of a login for which mcpx has no client: none is configured, and the authorization server does
+// not let mcpx register one. redirect is the URL to which the browser comes back; empty means a port of this machine.
 func noRegistration(meta *oauthex.AuthServerMeta, redirect string) error {
 	redirect = cmp.Or(redirect, "http://127.0.0.1:PORT"+callbackPath)
 	return &hintError{

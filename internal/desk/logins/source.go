@@ -45,9 +45,8 @@ type source struct {
 	unwritten bool
 	seen      []string // the latest secrets, which must be removed from texts
 	renewal   *renewal // the latest renewal, which may be under way; nil if there was none
-	// fresh is a token that mcpx got because the server had refused an older one, as long as the server has not accepted fresh
-	// itself. Otherwise fresh is empty. If the server refuses fresh too, mcpx does not request one more token, because that would
-	// not help.
+	// fresh is a token that mcpx got because the server had refused an older one. It becomes empty when the server accepts it. If
+	// the server refuses fresh too, mcpx does not request one more token, because that would not help.
 	fresh string
 }
 
@@ -71,7 +70,7 @@ func (s *source) secrets() []string {
 	return slices.Clone(s.seen)
 }
 
-// use makes l the login of later requests; nil means that there is none. The caller holds s.mu.
+// use makes l the login of later requests, and adds its secrets to s.seen. l is nil if there is no login. The caller holds s.mu.
 func (s *source) use(l *login) {
 	s.login = l
 	if l == nil {
@@ -85,7 +84,8 @@ func (s *source) use(l *login) {
 	s.seen = s.seen[max(0, len(s.seen)-keptSecrets):]
 }
 
-// needed returns the error of a request that needs a login.
+// needed returns the error of a request that needs a login. why says why the existing login cannot be used; it is empty if there is
+// no login.
 func (s *source) needed(why string) *neededError {
 	return &neededError{s.server.Name, why, s.server.Principal != ""}
 }
@@ -259,8 +259,8 @@ type renewal struct {
 
 // renew gets a new token that replaces the one in previous, unless another call or process has already done so. Concurrent calls
 // that replace the same token share one request. If ctx ends, renew returns, but the request goes on, because its response must be
-// stored. c is nil for a login. For a token that mcpx owns itself (Server.machine), c is the challenge with which the server has
-// refused that token, if it has.
+// stored. c is the challenge with which the server has refused a token that is issued to mcpx itself (Server.machine). In all other
+// cases c is nil.
 func (s *source) renew(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	replaced := ""
 	if previous != nil {
@@ -294,11 +294,13 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &passingError{err.Error()}
 	}
 	defer unlock()
-	// The wait for the lock may have used up most of the time, and a request that is cut off can cost the login.
+	// The request gets the full time again, because the wait for the lock may have used up most of it. If the request were cut off,
+	// the login could be lost.
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
 	s.mu.Lock()
-	l, err := s.read(ctx) // read always, because two quick writes can have the same stamp
+	// The file is read even if its stamp has not changed, because two quick writes can have the same stamp.
+	l, err := s.read(ctx)
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -325,8 +327,8 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &passingError{err.Error() + "; the login is kept, mcpx tries again"}
 	} else {
 		fresh.take(token)
-		// If the renewed login has lost a scope that the old one had, the scope is no longer wanted, until the server asks for it
-		// again.
+		// If the renewed login has lost a scope that the old one had, the scope is removed from Wanted, until the server asks for
+		// it again.
 		fresh.Wanted = slices.DeleteFunc(slices.Clone(l.Wanted), func(scope string) bool {
 			return slices.Contains(l.Scopes, scope) && !slices.Contains(fresh.Scopes, scope)
 		})
@@ -370,8 +372,9 @@ func (s *source) ended(code string) error {
 	return s.needed(why)
 }
 
-// ask gets a token that mcpx owns itself, and keeps it in memory only. previous has the old token, or is nil. c is the challenge
-// with which the server has refused the old token, or nil. If another call has got a new token meanwhile, ask returns that token.
+// ask gets a token that is issued to mcpx itself, and keeps it in memory only. previous has the old token, or is nil. c is the
+// challenge with which the server has refused the old token, or nil. If another call has got a new token meanwhile, ask returns
+// that token.
 func (s *source) ask(ctx context.Context, previous *login, c *challenge) (*login, error) {
 	now, err := s.current(ctx)
 	if err != nil || now != previous && now != nil {

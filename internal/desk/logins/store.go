@@ -41,15 +41,16 @@ type login struct {
 	Ended string `json:"ended,omitempty"`
 	// Wanted has the scopes that the server asked for after this login or after an older one. The next login requests them too.
 	Wanted []string `json:"wanted,omitempty"`
-	// Principal is the ID of the principal; it is empty for a login of the user who runs mcpx. ID and begun are set by
-	// [Logins.Finish]. The ID is random; it stays the same when the login is renewed.
+	// ID is a random ID of the login. It stays the same when the login is renewed. Principal is the ID of the principal who logged
+	// in; it is empty for a login of the user who runs mcpx. [Logins.Finish] sets ID and begun; they are empty after
+	// [Logins.Login].
 	ID        string `json:"id,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	begun
 }
 
-// begun has further members of a login that began with [Logins.Begin]. With them, a login of a principal can still be found
-// and revoked when its server has left the config.
+// begun has further members of a login that began with [Logins.Begin]. With them, a login of a principal can still be found and
+// revoked after its server was removed from the config.
 type begun struct {
 	Name     string    `json:"name,omitempty"`     // the name that the principal had at the login; empty for the user who runs mcpx
 	Redirect string    `json:"redirect,omitempty"` // the URL of mcpx to which the browser came back after the login
@@ -68,7 +69,7 @@ func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub
 
 const loginSuffix = ".login"
 
-// loginFile returns the name of the file with the login at a server. The file's name contains the server's name, so that two
+// loginFile returns the name of the file with the login at a server. The file's name depends on the server's name, so that two
 // servers with the same URL have separate logins.
 func loginFile(s Server) string {
 	if s.Principal != "" { // a digest, because on some file systems different names, such as a and A, are the same
@@ -88,7 +89,7 @@ func clientFile(issuer, redirect string) string {
 
 // keeper stores logins and registrations of OAuth clients. Each is a "file" with a name, though it need not be on disk.
 type keeper interface {
-	// stamp returns a value that changes when the file changes. It may not know the latest changes by other processes.
+	// stamp returns a value that changes when the file changes. Changes by other processes may show in it a little later.
 	stamp(file string) stamp
 	// lock locks a file against all other processes. unlock ends the lock.
 	lock(ctx context.Context, file string) (unlock func(), err error)
@@ -105,9 +106,9 @@ type keeper interface {
 	nowhere() bool
 }
 
-// store is the [keeper] whose "files" are files on disk, in one folder. They are encrypted with a key that is in the keyring of
-// the system, or that NewOfPrincipals was given. If the key cannot be had (and strict is false), they are not encrypted, and only
-// their mode protects them from other users.
+// store is the [keeper] whose "files" are files on disk, in one folder. They are encrypted with a key. The key is in the keyring of
+// the system, or is derived from the secret given to NewOfPrincipals. If the keyring does not give the key (and strict is false),
+// the files are not encrypted, and only their mode protects them from other users.
 type store struct {
 	dir    string
 	log    *slog.Logger
@@ -121,8 +122,8 @@ type store struct {
 // keyName is the name under which the keyring has the key that encrypts the files.
 const keyName = "logins"
 
-// envelope is the JSON content of a file. Sealed has the encrypted data. If the key cannot be had, mostly because the keyring
-// cannot be used, Open has the data unencrypted instead.
+// envelope is the JSON content of a file. Sealed has the encrypted data. If there is no key, mostly because the keyring cannot be
+// used, Open has the data unencrypted instead.
 type envelope struct {
 	Sealed []byte          `json:"sealed,omitempty"`
 	Open   json.RawMessage `json:"open,omitempty"`
@@ -133,7 +134,7 @@ type stamp struct {
 	absent   bool // there is no file
 	modified time.Time
 	size     int64
-	sum      [sha256.Size]byte // digest of the content of a record; zero for a file on disk
+	sum      [sha256.Size]byte // digest of the content, if the keeper is a shared; zero for a file on disk
 }
 
 func (s *store) stamp(file string) stamp {
@@ -191,8 +192,8 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	return nil
 }
 
-// write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. If there is no key, it logs a warning,
-// but only for the first of several files in a row.
+// write encodes v as JSON, encrypts it if there is a key, and replaces the file atomically. If there is no key, write logs a
+// warning. It does not repeat the warning for the next files, until a file was encrypted again.
 func (s *store) write(ctx context.Context, file string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -213,7 +214,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 }
 
 // setUnsealed notes why the last written file is not encrypted; a nil err means that it is encrypted. news is true if err is not
-// nil, and the file before was encrypted or there was no file before.
+// nil and the file written before it, if any, was encrypted.
 func (s *store) setUnsealed(err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

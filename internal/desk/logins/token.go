@@ -66,8 +66,8 @@ func (e endpoint) style() oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader // client_secret_basic is the default (RFC 8414)
 }
 
-// ask requests a token. params must contain the grant_type. ask does not use the refresh of x/oauth2, which sends no other
-// parameters: each request must include the resource (RFC 8707).
+// ask requests a token. params must contain the grant_type. ask also renews tokens. It does not use the refresh function of
+// x/oauth2, because that function cannot send the parameter resource, which each request must include (RFC 8707).
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
 	if e.Audience != "" {
