@@ -259,7 +259,7 @@ func (l *loader) toolGlobs(into *[]string) value {
 }
 
 // allowed reads globs of the tools that clients may use; all other tools are hidden. These globs are in the key allow, or in a key
-// of another client's file that means the same. An empty list is a fault, because it could mean all tools or none.
+// with the same meaning from another client's file. An empty list is a fault, because it could mean all tools or none.
 func (l *loader) allowed(globs value) value { return l.notEmpty(globs, "all tools are allowed") }
 
 // notEmpty reads a list that must not be empty. The fault for an empty list ends with consequence, which says what happens without

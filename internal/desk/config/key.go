@@ -15,7 +15,7 @@ type key struct {
 	name string
 	value
 	// help explains the key, in Markdown. It is empty for a key that comes from the files of other clients or of older versions of
-	// mcpx. Most of these keys are other names for one of the keys of mcpx.
+	// mcpx. Most of these keys have the same meaning as one of the keys of mcpx.
 	help string
 }
 
@@ -32,8 +32,8 @@ type object struct {
 // value describes the value of a key, and how it is read.
 type value struct {
 	read func(n *node)
-	// schema is a JSON Schema for the value; other fields of value add to it. If it is empty, the schema is made from the fields
-	// words and describe.
+	// schema is a JSON Schema for the value. The fields named, off, minimum and maximum add to it. If schema is empty, the JSON
+	// Schema is made from the fields words and describe.
 	schema string
 	// named means that the value is an object whose keys are names that users choose (see [loader.named]). Then the fields schema
 	// and describe are about the value of each member.
@@ -222,8 +222,9 @@ type Key struct {
 	Value any
 }
 
-// Keys returns the keys of a config. All servers together are the value of the key mcpServers. The result also has the keys of a
-// server, in the form servers.KEY and mcp_servers.KEY; their values belong to no server of the config.
+// Keys returns the keys of a config, each with its value. The value of the key mcpServers is the list of all servers. The result
+// also has an entry for each key that a server may have, with the path servers.KEY or mcp_servers.KEY. The values of these entries
+// belong to no server of the config.
 func Keys(cfg *Config) []Key {
 	l := newLoader(cfg.Path, Options{})
 	l.cfg = cfg

@@ -196,8 +196,8 @@ type loader struct {
 	viewAt   *node // the value of the key view
 	inGroups []groupServers
 	authAt   *node // the value of the key auth
-	// perPrincipal has the place of the key oauth.per for each server in which its value is principal. The keys of the map are the
-	// names of the servers in the file. Servers that are disabled or do not log in are left out.
+	// perPrincipal is for the servers whose key oauth.per is principal. For each of them, it has the place of that key in the file.
+	// The keys of the map are the names of the servers in the file. Servers that are disabled or do not log in are left out.
 	perPrincipal map[string]*node
 
 	// wanted has references to the keyring and to commands, if [Options] has a function for them. The keys of the map are the names

@@ -11,9 +11,9 @@ import (
 
 var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
-// safeNames renames servers whose names have other characters than ASCII letters, digits, '.', '_' and '-', or are "." or "..".
-// It replaces each such character, or each dot, by '_', and appends a number if the new name is taken. In disabled_tools, and in
-// the tools of groups, it replaces the old names, too.
+// safeNames renames servers whose names have other characters than ASCII letters, digits, '.', '_' and '-', or are "." or "..". It
+// replaces each of the other characters by '_', and in "." and ".." each dot. If the new name is taken, it appends a number. In
+// disabled_tools, and in the tools of groups, it replaces the old names, too.
 func (l *loader) safeNames() {
 	taken := map[string]bool{Reserved: true}
 	for _, s := range l.cfg.Servers {

@@ -33,8 +33,8 @@ var (
 	serverOfOlderSystems = []string{"shutdown_grace", "port", "endpoint"}
 )
 
-// restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or shut it in. If such a
-// key is mistyped, this is a fault: if mcpx ignored the key, it would allow more than the user wants.
+// restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or put it into a
+// sandbox. A mistyped key of these is a fault. If mcpx only ignored it, mcpx would allow more than the user wants.
 var restricting = []string{
 	"disabled", "includeTools", "excludeTools", "enabled_tools", "disabled_tools", "exposed_tools", "sandboxEnabled", "sandbox",
 }
@@ -288,8 +288,8 @@ var protections = map[string]kind{
 	"rate_limit_per_minute": numberKind, "confirm": stringKind, "pin": stringKind, "disabled_tools": arrayKind,
 }
 
-// protects reports whether a root key asks mcpx for a protection. It does not if its value has another kind than mcpx reads,
-// because an editor may have a key with the same name. A value that is no object also must not turn the key off.
+// protects reports whether a root key asks mcpx for a protection. Its value must be of the kind in protections, because an editor
+// may have a key with the same name. A value that is not an object must also not be one that turns the key off.
 func protects(m *node) bool {
 	want, known := protections[m.key]
 	return known && m.kind == want && (want == objectKind || !m.off())
@@ -361,8 +361,8 @@ func (r *serverReader) commandList(n *node) {
 	r.argSecrets(r.commandArgs)
 }
 
-// proxies reports whether m is a key of MCP-Dock's second file, and then adds a fault. MCP-Dock has two files: the second says
-// which tools of the servers in the first are visible. If mcpx ignored it, hidden tools would be shown.
+// proxies reports whether m is a key of MCP-Dock's second file, and adds a fault if so. MCP-Dock has two files: the second says
+// which tools of the servers in the first are visible. If mcpx ignored the second file, hidden tools would be shown.
 func (l *loader) proxies(m *node) bool {
 	if !m.proxies() {
 		return false
@@ -455,8 +455,8 @@ func (l *loader) missingProtections() []key {
 	}
 }
 
-// sandbox makes a server unavailable if its key sandbox asks for a sandbox. But if the key sandboxEnabled beside it is off, an
-// object asks for none: then it only has the rules of a sandbox that is not used.
+// sandbox makes a server unavailable if its key sandbox asks for a sandbox. If the key sandboxEnabled beside it is off, an object
+// in the key sandbox does not ask for one: it only has the rules of a sandbox that is not used.
 func (r *serverReader) sandbox(n *node) {
 	rules := n.kind == objectKind && slices.ContainsFunc(n.parent.members, func(m *node) bool {
 		return m.key == "sandboxEnabled" && m.kind != nullKind && m.off()

@@ -112,10 +112,10 @@ func (r *serverReader) home() (folder, reason string) {
 	return "", "the home folder is unknown, because neither HOME nor USERPROFILE is set: set HOME, or write the whole path"
 }
 
-// expanded expands the references in a string outside of servers. ok is false if n is not a string or has a fault, or if a ${...}
-// has no value: because its form is unknown, because the file is read for the first time, or because [Options] has no function for
-// the reference. If ok is false, the caller must not use the text as a key or token. The text may still contain the reference, and
-// everyone who can read the file knows the reference.
+// expanded expands the references in a string outside of servers. ok is false if n is not a string or has a fault, or if the text
+// still contains a ${...}. A ${...} stays if its form is unknown. A reference to the keyring or a command also stays while the file
+// is read for the first time, and if [Options] has no function for it. If ok is false, the caller must not use the text as a key or
+// token, because everyone who can read the file knows the reference in it.
 func (l *loader) expanded(n *node) (text string, ok bool) {
 	if !l.expectKind(stringKind, n) {
 		return "", false
@@ -196,9 +196,9 @@ func (l *loader) secret(into *string) value {
 	}}
 }
 
-// secrets reads one secret or a list of secrets. The parameter minimum is the smallest length of a secret, in bytes. The fault
-// for a shorter one quotes risk, which says what could happen. If trimmed is true, white space around a secret is dropped, and
-// a single empty secret means none. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or
+// secrets reads one secret or a list of secrets. The parameter minimum is the smallest length of a secret, in bytes. The fault for
+// a shorter one quotes risk, which says what could happen. If trimmed is true, white space around a secret is dropped, and a single
+// empty string means that there is no secret. mcpx encrypts and signs with the first secret, and also accepts what was encrypted or
 // signed with one of the others. So a user can replace a secret, and what the old one has signed remains valid.
 func (l *loader) secrets(into *[]string, minimum int, risk string, trimmed bool) value {
 	return value{into: into, schema: `{"anyOf": [` + text + `, ` + someTexts + `]}`, read: func(n *node) {
@@ -249,7 +249,8 @@ func (r *serverReader) external(kind, argument string) (text, reason string) {
 			r.wanted = append(r.wanted, one)
 		}
 		text = "${" + kind + ":" + argument + "}"
-		// The reference is a credential, because its value is one: if only credentials change, the cached catalogue is still used.
+		// The reference counts as a credential, like its value. So the cached catalogue of the server is still used when the value
+		// replaces it.
 		r.secret(text, true)
 		return text, ""
 	}

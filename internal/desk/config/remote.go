@@ -160,7 +160,8 @@ func (r *serverReader) checkOAuth() {
 }
 
 // checkPerPrincipal adds faults for keys that contradict "per": "principal" in oauth, by which each principal logs in to the
-// server. If the key session is shared, which is the default, each principal also gets a session of its own with the server.
+// server. It also changes the key session from shared, which is the default, to per_principal, so that each principal gets a
+// session of its own with the server.
 func (r *serverReader) checkPerPrincipal(fail func(key, text string)) {
 	switch {
 	case r.s.OAuth.Grant != "" && r.s.OAuth.Grant != "authorization_code":

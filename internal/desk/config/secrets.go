@@ -69,14 +69,14 @@ func (r *serverReader) strike(value string, minimum int, credential bool) {
 			r.strike(line, minLine, credential)
 		}
 	}
-	// Messages may quote the credentials without the scheme, such as Bearer.
+	// Messages may quote the credentials without the scheme before them, such as Bearer.
 	scheme, credentials, _ := strings.Cut(value, " ")
 	if slices.Contains(schemes, strings.ToLower(scheme)) {
 		r.strike(credentials, minimum, credential)
 	}
 }
 
-// SecretName reports whether a name, of a variable for example, looks like the name of a secret.
+// SecretName reports whether a name, for example that of a variable, looks like the name of a secret.
 func SecretName(name string) bool {
 	return secretKey.MatchString(name) && !aboutSecret.MatchString(name)
 }

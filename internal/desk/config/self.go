@@ -33,7 +33,7 @@ func (r *serverReader) isSelf() bool {
 	return (own || r.isOwn(command)) && (len(args) == 0 || args[0] == "serve" || strings.HasPrefix(args[0], "-"))
 }
 
-// isOwn reports whether a program is mcpx: by its name or, if it is a path, because the file is the one that runs here.
+// isOwn reports whether a program is mcpx: by its name, or because its path leads to the executable of the mcpx that runs here.
 func (r *serverReader) isOwn(command string) bool {
 	if command == "" {
 		return false
@@ -64,8 +64,8 @@ var (
 	ownPackage = pattern.New(`^(--?[a-z]+=)?mcpx-gateway([@=<>~![].*)?$`)
 )
 
-// afterPackage returns the arguments of mcpx, and own is true, if the command is a launcher that runs the package of mcpx.
-// Otherwise it returns args, and own is false.
+// afterPackage is for a command that may be a launcher. If it runs the package of mcpx, afterPackage returns the arguments for
+// mcpx, and own is true. Otherwise it returns args, and own is false.
 func afterPackage(command string, args []string) (rest []string, own bool) {
 	if !slices.Contains(launchers, program(command)) {
 		return args, false

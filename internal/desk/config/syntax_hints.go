@@ -46,8 +46,8 @@ func explain(data []byte, err error) error {
 	return s.noValue()
 }
 
-// isWrong reports whether the current token is an invalid string, or cannot be where a key is expected. hujson may report a
-// position after such a token.
+// isWrong reports whether the current token is an invalid string, or stands where a key is expected but is neither a string nor the
+// closing bracket of the object. hujson may report a position after such a token.
 func (s *scanner) isWrong() bool {
 	c := s.data[s.pos]
 	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
