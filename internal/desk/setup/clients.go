@@ -312,8 +312,8 @@ func (c Client) Snippet(command string, args []string) string {
 // Clients returns the clients that mcpx supports, in the order in which mcpx connect lists them.
 func Clients() []Client { return slices.Clone(clients) }
 
-// Editing returns a copy of the client with which the parameter file can be edited. This file may be the user's file of this
-// client, or a file in a project.
+// Editing returns a copy of the client that knows to which project the file belongs. Edits of the file must use this copy. The file
+// is the user's own file of this client, or a file in a project.
 func (c Client) Editing(s System, file string) Client {
 	c.folder = projectOf(s, file)
 	return c

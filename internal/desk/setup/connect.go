@@ -112,7 +112,7 @@ type moved struct {
 	Server string `json:"server"`
 	// At has the keys that lead to the server's entry in the file, the outermost first.
 	At []string `json:"at,omitempty"`
-	// Backup is the path of a backup of the file that has the entry.
+	// Backup is the path of a backup of the file, from when the file still had the entry.
 	Backup string `json:"backup"`
 }
 
@@ -248,8 +248,8 @@ func (e edited) connect(servers []Found, connection Connection) (out []moved, er
 	return out, nil
 }
 
-// addSelf adds the entry that starts mcpx. If the file already has such an entry, under any name, addSelf updates it. If another
-// server has the name, addSelf returns an error.
+// addSelf adds the entry that starts mcpx, under the name mcpx. If the file already has such an entry, under any name, addSelf
+// updates it. If there is none, and another server is called mcpx, addSelf returns an error.
 func (e edited) addSelf(servers []Found, connection Connection) error {
 	name := serverName
 	for _, s := range servers {
@@ -267,8 +267,8 @@ func (e edited) addSelf(servers []Found, connection Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of those servers that an enabled server in configured can replace. That server must be defined in the
-// same way, and it must hide at least the tools that the replaced server hides.
+// Doubled returns the names of those servers that an enabled server in configured can replace. Such a server of configured is
+// defined in the same way as the replaced server, and hides at least the tools that the replaced server hides.
 func Doubled(servers, configured []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, configured) {
@@ -308,8 +308,8 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 }
 
 // Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back.
-// But if the file has changed, or if even the old content has an entry that starts mcpx, Disconnect removes that entry. Then it
-// also adds the servers again that Connect removed, if the backup can be read. Disconnect writes nothing; [Backups.Undo] does.
+// But if the file has changed, or if mcpx was connected even in the old content, Disconnect only removes the entry that starts
+// mcpx, and adds the servers again that Connect removed, if the backup can be read. Disconnect writes nothing; [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.forUndo(c, file, Read)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {
@@ -361,7 +361,7 @@ func (b Backups) forUndo(
 	return change, backup, hasBackup, nil
 }
 
-// Check returns an error if the records cannot be read. Then [Backups.Write] does not write the file.
+// Check returns an error if the records cannot be read. Then [Backups.Write] would not write file, which is named in the error.
 func (b Backups) Check(file string) error {
 	if _, _, _, err := b.records(); err != nil { // the record of this change could not be stored either
 		return unwritten(file, err)

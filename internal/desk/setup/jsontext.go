@@ -391,7 +391,7 @@ func (d *jsonText) remove(keys ...string) error {
 		cuts = []splice{{from: v.StartOffset + 1, to: v.EndOffset - 1}} // nothing is left between the brackets: make it {} or []
 	}
 	err := d.apply(cuts...)
-	if err != nil && from < p.start { // a comment with // ends at the line break before the value, which must stay
+	if err != nil && from < p.start { // the line break before the value ends a // comment, and must stay
 		cuts = slices.DeleteFunc(cuts, func(s splice) bool { return s.to == p.end })
 		err = d.apply(append(cuts, splice{from: p.start, to: p.end})...)
 	}

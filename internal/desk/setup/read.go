@@ -88,8 +88,8 @@ func FindProject(s System) []string {
 	return files
 }
 
-// ReadConfig reads mcpx's own config. Even if the file has the name of a client's project file, its servers do not run in its
-// folder.
+// ReadConfig reads mcpx's own config. Other than [ReadFile], it never takes the file for the project file of a client, even if the
+// name is that of one. So the servers do not run in the folder of the file.
 func ReadConfig(file string, o config.Options) Source {
 	return readSource(Client{}, origin{file: file, reading: o})
 }
@@ -397,7 +397,7 @@ func (f *Found) replaces() []string {
 func (f *Found) definitionWith(tools config.ToolFilter) string {
 	s := &f.Server
 	if slices.Contains(tools.Allow, "*") {
-		tools.Allow = nil // all tools, which some clients always write
+		tools.Allow = nil // "*" means all tools, and some clients always write it
 	}
 	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers,
 		tools.Allow, append([]string{}, tools.Deny...)})

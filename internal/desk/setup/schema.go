@@ -94,9 +94,9 @@ func (b Backups) Edit(file string, oldText, newText []byte, existed bool) Change
 	return change
 }
 
-// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, and the backup can be read, it will
-// get its old content back. Otherwise Restore only removes the key "$schema" if that names the schema file of mcpx. It writes
-// nothing; [Backups.Undo] does.
+// Restore plans to undo [Backups.Edit]. If the config has not changed since mcpx wrote it, and the backup can be read, the config
+// will get its old content back. Otherwise Restore only removes the key "$schema", if the value of this key names the schema file
+// of mcpx. Restore writes nothing; [Backups.Undo] does.
 func (b Backups) Restore(file string) (Change, error) {
 	change, backup, _, err := b.forUndo(Client{ID: configID}, file, config.Read)
 	if err != nil {

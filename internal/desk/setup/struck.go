@@ -142,7 +142,7 @@ var (
 )
 
 // secret reports whether a string in an entry may contain a secret. keys has the keys of the objects around the string. secret also
-// notes the commands to which the string refers.
+// adds the commands to which the string refers to w.executes.
 func (w *striker) secret(text string, keys []string) bool {
 	for _, found := range commandOf.FindAllStringSubmatch(text, -1) {
 		w.executes = append(w.executes, found[1])
