@@ -78,10 +78,10 @@ func (p Place) dial(deadline time.Time) (*Conn, error) {
 	return c, nil
 }
 
-// spaces returns one text that describes what servers inherit from this process: its groups, its limits and, on Linux, its namespaces,
-// root folder and rights (some clients start programs with fewer rights). The daemon must not serve a command whose text differs from
-// the daemon's own text. The text leaves out the user, whom the daemon checks separately, and the folder, variables and umask, which
-// the command sends.
+// spaces returns one text that describes what the servers that this process starts inherit from it: its groups, its limits and, on
+// Linux, its namespaces, root folder and rights (some clients start programs with fewer rights). The daemon must not serve a
+// command whose text differs from the daemon's own text. The text leaves out the user, because the daemon checks the user
+// separately. It also leaves out the folder, the variables and the umask, because the command sends them.
 func spaces() string {
 	groups, _ := os.Getgroups()
 	slices.Sort(groups)
