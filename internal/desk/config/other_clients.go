@@ -34,7 +34,7 @@ var (
 )
 
 // restricting are keys of servers in other clients' files by which users turn a server off, hide its tools or put it into a
-// sandbox. A mistyped key of these is a fault. If mcpx only ignored it, mcpx would allow more than the user wants.
+// sandbox. If a file has one of them mistyped, that is a fault. If mcpx only ignored it, mcpx would allow more than the user wants.
 var restricting = []string{
 	"disabled", "includeTools", "excludeTools", "enabled_tools", "disabled_tools", "exposed_tools", "sandboxEnabled", "sandbox",
 }
@@ -288,8 +288,9 @@ var protections = map[string]kind{
 	"rate_limit_per_minute": numberKind, "confirm": stringKind, "pin": stringKind, "disabled_tools": arrayKind,
 }
 
-// protects reports whether a root key asks mcpx for a protection. Its value must be of the kind in protections, because an editor
-// may have a key with the same name. A value that is not an object must also not be one that turns the key off.
+// protects reports whether a root key asks mcpx for a protection. It does not if its value is not of the kind in protections,
+// because an editor may have a key with the same name. Otherwise an object always does, and any other value does unless it turns
+// the key off.
 func protects(m *node) bool {
 	want, known := protections[m.key]
 	return known && m.kind == want && (want == objectKind || !m.off())

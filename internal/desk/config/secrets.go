@@ -13,8 +13,8 @@ const (
 	// minSecret is the smallest length of a secret, in bytes. Shorter values are not hidden, because they occur in many
 	// messages by chance.
 	minSecret = 4
-	// minLiteral is the smallest length of a secret that mcpx recognizes only by its form, as the value of an argument, or as
-	// the user name in a URL.
+	// minLiteral is the smallest length, in bytes, of three kinds of secrets: those that mcpx recognizes by their form, the values
+	// of arguments, and the user names in URLs.
 	minLiteral = 6
 	// minLine is the smallest length of a line that is hidden by itself, if a secret has several lines.
 	minLine = 12

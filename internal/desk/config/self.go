@@ -13,9 +13,9 @@ import (
 // Distribution is the name of mcpx's packages in npm and PyPI. In PyPI the name mcpx was already taken.
 const Distribution = "mcpx-gateway"
 
-// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is
-// mcpx only if its host is this machine and its name is the reserved one. A command is mcpx only if its arguments do not name
-// another command than serve.
+// isSelf reports whether the server is mcpx itself, which would then start or call itself endlessly. A server with a URL is mcpx
+// only if its host is this machine and its name is the reserved one. A local server is mcpx only if its command runs mcpx with the
+// subcommand serve, or without a subcommand.
 func (r *serverReader) isSelf() bool {
 	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, Reserved) {
 		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
@@ -64,8 +64,8 @@ var (
 	ownPackage = pattern.New(`^(--?[a-z]+=)?mcpx-gateway([@=<>~![].*)?$`)
 )
 
-// afterPackage is for a command that may be a launcher. If it runs the package of mcpx, afterPackage returns the arguments for
-// mcpx, and own is true. Otherwise it returns args, and own is false.
+// afterPackage is for a command that may be one of the launchers. If a launcher runs the package of mcpx, afterPackage returns the
+// arguments for mcpx, and own is true. Otherwise it returns args, and own is false.
 func afterPackage(command string, args []string) (rest []string, own bool) {
 	if !slices.Contains(launchers, program(command)) {
 		return args, false
