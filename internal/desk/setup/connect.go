@@ -267,8 +267,8 @@ func (e edited) addSelf(servers []Found, connection Connection) error {
 	return e.start(entry, e.keys(name)...)
 }
 
-// Doubled returns the names of those servers that an enabled server in configured can replace. Such a server of configured is
-// defined in the same way as the replaced server, and hides at least the tools that the replaced server hides.
+// Doubled returns the names of those servers that an enabled server in configured can replace. The server in configured must be
+// defined in the same way, and must hide at least the tools that the replaced server hides.
 func Doubled(servers, configured []Found) []string {
 	var names []string
 	for _, s := range doubled(servers, configured) {
@@ -308,8 +308,9 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 }
 
 // Disconnect plans to undo [Backups.Connect]. If the file has not changed since mcpx wrote it, it will get its old content back.
-// But if the file has changed, or if mcpx was connected even in the old content, Disconnect only removes the entry that starts
-// mcpx, and adds the servers again that Connect removed, if the backup can be read. Disconnect writes nothing; [Backups.Undo] does.
+// There are two exceptions: the file has changed, or mcpx was connected even in the old content. Then Disconnect only removes the
+// entry that starts mcpx, and adds the servers again that Connect removed, if the backup can be read. Disconnect writes nothing;
+// [Backups.Undo] does.
 func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, error) {
 	change, backup, known, err := b.forUndo(c, file, Read)
 	if err != nil || !change.Existed || c.format.entry == nil && !known {

@@ -22,10 +22,10 @@ type Skipped struct {
 	Name, From, Why string
 }
 
-// Merge collects the servers in sources that should be added to a config. existing has the servers that are in the config
-// already. A server that occurs several times is added once, even under different names. If two different servers in sources
-// have the same name, the second one gets a new name. A server is skipped if it is mcpx itself, if mcpx cannot serve it
-// (Fault), or if the config has this server or another one with its name.
+// Merge collects the servers in sources that should be added to a config. existing has the servers that are in the config already.
+// A server that occurs several times is added once, even if its names differ. If two different servers in sources have the same
+// name, the second one gets a new name. A server is skipped if it is mcpx itself, if mcpx cannot serve it (Fault), or if the config
+// has this server or another one with its name.
 func Merge(s System, existing []Found, sources []Source) (merged []Merged, skipped []Skipped) {
 	const inConfig = -1 // in the maps names and known, the value for a server of the config; other values are indexes in merged
 	names, known := map[string]int{}, map[string]int{}

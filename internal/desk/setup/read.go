@@ -88,8 +88,8 @@ func FindProject(s System) []string {
 	return files
 }
 
-// ReadConfig reads mcpx's own config. Other than [ReadFile], it never takes the file for the project file of a client, even if the
-// name is that of one. So the servers do not run in the folder of the file.
+// ReadConfig reads mcpx's own config. Unlike [ReadFile], it never takes the file for the project file of a client, even if the file
+// has such a name. So the servers do not run in the folder of the file.
 func ReadConfig(file string, o config.Options) Source {
 	return readSource(Client{}, origin{file: file, reading: o})
 }

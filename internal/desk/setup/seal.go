@@ -14,8 +14,8 @@ import (
 // Secret is a credential that mcpx will store outside of the config. The config refers to it as ${keyring:NAME}.
 type Secret struct{ Name, Value string }
 
-// sealable has those keys of a server entry in whose values Seal replaces credentials. For the key oauth, [sealer.login] does the
-// same.
+// sealable has keys of a server's entry. Seal replaces the credentials in their values. In the value of the key oauth,
+// [sealer.login] replaces them.
 var sealable = []string{"command", "args", "env", "url", "urls", "httpUrl", "serverUrl", "headers", "http_headers"}
 
 // Sealed is the result of [Seal].
