@@ -75,7 +75,7 @@ func (l *loader) principalLimits(q *conf.Quota) object {
 // quota returns the keys that all quotas have in common. The value of concurrent_calls goes to *concurrent.
 func (l *loader) quota(q *conf.Quota, concurrent *int) []key {
 	queue := l.count(&q.Queue.Calls, 0).andThen(func(*node) {
-		if q.Queue.Calls == 0 { // in the file 0 means no queue, in a semaphore.Queue it means no limit
+		if q.Queue.Calls == 0 { // 0 means no queue in the file, but no limit in a semaphore.Queue
 			q.Queue.Calls = -1
 		}
 	})

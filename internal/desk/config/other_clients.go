@@ -328,7 +328,7 @@ func (r *serverReader) source(n *node) {
 	}
 }
 
-// nameInList reports whether a key holds the name of a server. It is for servers in an array, where each object contains its name.
+// nameInList reports whether the value of a key is the name of the server. This is only so if the servers are in an array.
 func nameInList(key string) bool { return key == "name" || key == "id" }
 
 // serverList reads an array of servers. Files of older versions of mcpx have such arrays, in which each server has a name; in files
@@ -434,7 +434,7 @@ func (l *loader) unprotected(missing string) value {
 	}}
 }
 
-// These texts say which protection mcpx does not have. Their %s is what would run without it.
+// These texts say which protection mcpx does not have. Their %s stands for what would run without this protection.
 const (
 	noSandbox      = "mcpx has no sandbox, so %s would run without one; remove the key to accept that"
 	noFlows        = "mcpx has no control of where data goes, so %s would run without it; remove the key to accept that"

@@ -16,7 +16,7 @@ const (
 	// minLiteral is the smallest length, in bytes, of three kinds of secrets: those that mcpx recognizes by their form, the values
 	// of arguments, and the user names in URLs.
 	minLiteral = 6
-	// minLine is the smallest length of a line that is hidden by itself, if a secret has several lines.
+	// minLine is for secrets of several lines: each line that has at least minLine bytes is also hidden by itself.
 	minLine = 12
 	// minNumber is the smallest length of a number that can be a secret in an argument. Shorter numbers are mostly limits and ports.
 	minNumber = 8
