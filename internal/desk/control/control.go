@@ -87,14 +87,14 @@ type request struct {
 	Logins *LoginsQuery `json:"logins,omitempty"`
 }
 
-// LoginsQuery asks for the open logins of people. If End is not empty, the process ends the logins that End names.
+// LoginsQuery asks for the logins of principals at servers. If End is not empty, the process ends the logins that End names.
 type LoginsQuery struct {
 	End []string `json:"end,omitempty"` // IDs of logins and names of principals
 }
 
-// LoginsAnswer has the open logins of a process, or the logins that it has just ended.
+// LoginsAnswer has the logins of principals that the process has, or those that it has just ended.
 type LoginsAnswer struct {
-	// None is true if this process cannot have logins of people.
+	// None is true if this process cannot have logins of principals.
 	None   bool            `json:"none,omitempty"`
 	Logins json.RawMessage `json:"logins,omitempty"`
 	// Failed says why the process could not end all the logins that the query names; empty if it could.
@@ -299,7 +299,7 @@ func (r *Running) Reload(ctx context.Context) (out Outcome, err error) {
 	return out, err
 }
 
-// Logins asks the process for the open logins of people, or ends those that query.End names, and closes the connection.
+// Logins asks the process for the logins of principals at servers, or ends those that query.End names, and closes the connection.
 func (r *Running) Logins(ctx context.Context, query LoginsQuery) (out LoginsAnswer, err error) {
 	err = r.ask(ctx, request{Logins: &query}, &out)
 	return out, err
