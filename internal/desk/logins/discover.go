@@ -69,7 +69,7 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, w
 	return nil, first
 }
 
-// maxIssuers is how many of the authorization servers that a server names are tried.
+// maxIssuers is how many authorization servers mcpx tries at most, if a server names several.
 const maxIssuers = 3
 
 // issuers returns the authorization servers of s to try, in order. resource has the metadata of s, or is nil if there are none. If
@@ -146,8 +146,7 @@ func usableMetadata(ctx context.Context, client *http.Client, issuer string) (*o
 // pkce is the PKCE method that mcpx uses.
 const pkce = "S256"
 
-// metadataTime bounds the time for one metadata document of a server, and for all requests for the metadata of one authorization
-// server.
+// metadataTime is the time limit for reading one metadata document, and also for all metadata of one authorization server together.
 const metadataTime = 10 * time.Second
 
 // serverMetadata reads the metadata of the authorization server with this issuer. It tries the well-known URLs in order, and takes

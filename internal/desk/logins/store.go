@@ -26,7 +26,7 @@ import (
 	"mcpx/internal/desk/keyring"
 )
 
-// login is the content of a login file.
+// login is a login at a server, as it is stored in a file of the keeper.
 type login struct {
 	Server   string    `json:"server"`
 	URL      string    `json:"url"`
