@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 )
 
-// Errors of the functions that edit the servers in a config of mcpx. Compare with errors.Is.
+// These are errors of the functions that edit the servers in a config of mcpx. Compare them with errors.Is.
 var (
 	ErrNoServer = errors.New("no such server")
 	ErrThere    = errors.New("is in the config already")
@@ -43,7 +43,7 @@ func (d *jsonText) serversKey() (string, error) {
 	return ownKeys[0], nil
 }
 
-// Entry is a server to add. It has either a command or a URL.
+// Entry is a server to add to a config. It has either a command or a URL.
 type Entry struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command,omitempty"`
