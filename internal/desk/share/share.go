@@ -92,7 +92,7 @@ func inFolder(s *config.Server, args []string) bool {
 	return false
 }
 
-// extensions are file extensions that make a word without a slash a path.
+// extensions are file extensions. A word that ends in one of them is taken for a path, even if it has no slash.
 var extensions = strings.Fields(`
 	.db .sqlite .sqlite3 .duckdb .json .jsonl .jsonc .yaml .yml .toml .env .ini .conf .txt .md .csv .tsv .pdf .xlsx .docx
 	.pem .key .crt .log .js .mjs .cjs .ts .py .sh .sql
