@@ -194,8 +194,8 @@ func (p *Pending) flow(s Server) *codeFlow {
 }
 
 // Finish completes the login p. The parameter answer is the query with which the browser came back; it contains a code, which
-// Finish exchanges for tokens. Finish stores the tokens in place of the principal's old login, if there was one, and revokes the
-// old login.
+// Finish exchanges for tokens. Finish stores the tokens in place of the principal's old login, if there was one. It also revokes
+// the old login, unless both logins have the same refresh token or both have none.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
