@@ -36,8 +36,8 @@ func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 // such notification replaces an earlier one.
 const maxUnknown = 1000
 
-// add adds a note. It replaces an earlier note about the same list or resource, if there is one. If there are maxUnknown notes with
-// unknown methods, add drops a further one. It does not block.
+// add adds a note. It replaces an earlier note about the same list or resource, if there is one. If there are already maxUnknown
+// notes with unknown methods, a new note with an unknown method is dropped. add does not block.
 func (n *pending) add(one note) {
 	n.mu.Lock()
 	at := -1
@@ -58,7 +58,7 @@ func (n *pending) add(one note) {
 	n.signal()
 }
 
-// signal tells whoever follows n that there may be notes.
+// signal wakes the goroutine that sends the notes to the client (see follow), because there may be new notes.
 func (n *pending) signal() {
 	select {
 	case n.due <- struct{}{}:
@@ -75,9 +75,9 @@ func (n *pending) take() []note {
 	return notes
 }
 
-// changes passes all changes of the catalogue, and notifications with unknown methods, on to its subscribers, which are the
-// clients without a principal: they all see the same tools. Legacy sessions and modern subscriptions subscribe in the same way.
-// The zero value is ready.
+// changes has the subscribers to changes of the catalogue. They are the clients without a principal, which all see the same tools.
+// Each subscriber gets all changes, and also all notifications with unknown methods. Legacy sessions and modern subscriptions
+// subscribe in the same way. The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
 	subscribers map[*pending]struct{}

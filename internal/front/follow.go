@@ -21,8 +21,8 @@ import (
 const maxFollowed = 1000
 
 // maxFollowedOf is the highest number of resources that the sessions and requests of one principal may subscribe to together. It
-// protects the memory of mcpx. The limits for calls do not: if they refuse to subscribe at the server, the subscription keeps its
-// memory and goroutines, and tries again.
+// protects the memory of mcpx. The limits for calls do not protect it: if they refuse to send a subscription to the server, the
+// goroutine of the subscription goes on and tries again later.
 const maxFollowedOf = 10_000
 
 // following counts the subscriptions of each principal. The zero value is ready.
@@ -64,10 +64,10 @@ type followed struct {
 	all   sync.WaitGroup
 }
 
-// followOne subscribes to a resource in a goroutine. The goroutine ends with [followed.stop], with [followed.close], or if the
-// first subscription fails. The returned channel gets one value: nil once the server has accepted the subscription, otherwise
-// the error. followOne returns a nil channel if the client already subscribes to the resource, or after close. The updates are
-// added to the parameter notes. Until it ends, the subscription counts in f.following for the principal of the client.
+// followOne subscribes to a resource in a goroutine, which adds the updates to the parameter notes. The goroutine ends with
+// [followed.stop], with [followed.close], or if the first subscription fails. The returned channel gets one value: nil once the
+// server has accepted the subscription, otherwise the error. followOne returns a nil channel if the client already subscribes to
+// the resource, or after close. As long as the goroutine runs, f.following counts the subscription for the client's principal.
 func (f *Front) followOne(o *followed, uri string, topic *resources.Topic, client *caller.Client, notes *pending) (agreed chan error) {
 	who := client.On().Key()
 	o.mu.Lock()
@@ -199,8 +199,8 @@ func (f *Front) followAgain(ctx context.Context, s *session) {
 	f.followAll(ctx, s.client.Load(), s.record.Load().Followed, &s.followed, s.pending)
 }
 
-// unsubscribe answers resources/unsubscribe. If the request to the server fails, the subscription stays, except if the resource
-// is gone.
+// unsubscribe answers resources/unsubscribe. If the request to the server fails, the client stays subscribed. But if mcpx does not
+// find the resource any more, the subscription ends all the same.
 func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	if r.session.followed.has(uri) {

@@ -39,17 +39,16 @@ type Options struct {
 	// Trace, if not nil, gets the messages from clients (received is true) and those that this process sends to clients. peer
 	// names the connection, or only its kind. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that one requestState resumes a
-	// suspended call, which waits for answers of its client, only once. The first of Secrets signs the requestState of upstream
-	// servers; a requestState signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes its own
-	// in memory.
+	// Sessions stores the records of legacy sessions; several fronts may share it. Once ensures that no requestState resumes a
+	// suspended call twice. (A suspended call waits for answers of its client.) The first of Secrets signs the requestState of
+	// upstream servers; a requestState signed with any of Secrets is accepted. If Sessions, Once or Secrets is nil, the front makes
+	// its own in memory.
 	Sessions state.Sessions[Session]
 	Once     state.Once
 	Secrets  []*state.Secret
 	// Peers are the other processes that serve the same clients; nil if there are none. Homed returns the names of the view's
-	// PerClient servers: each client or principal has a session of its own with such a server. PerPrincipal returns only those
-	// names of Homed whose servers have one session for all clients of a principal. A nil func means that there are no such
-	// servers.
+	// PerClient servers: each client or principal has a session of its own with such a server. Of these names, PerPrincipal returns
+	// those of the servers that have one session for all clients of a principal. A nil func means that there are no such servers.
 	Peers               Peers
 	Homed, PerPrincipal func() []string
 	// Journal passes the events of requests to the observers. It may be nil.
@@ -73,12 +72,13 @@ type Admission interface {
 	// CloseSession undoes the count.
 	OpenSession(p *caller.Principal) *request.LimitError
 	CloseSession(p *caller.Principal)
-	// Request counts one message. It is called for a message that is not counted with an HTTP request of its own, such as the
-	// second one of a batch. If the error is not nil, the message is refused; otherwise the caller must delay the message by
+	// Request counts one message. It is called only for messages that did not come in an HTTP request of their own, such as the
+	// second message of a batch. If the error is not nil, the message is refused; otherwise the caller must delay the message by
 	// wait.
 	Request(p *caller.Principal) (wait time.Duration, over *request.LimitError)
 	// ReadBody counts bytes of a body before they are read. ok is false if they would exceed the limit; wait is how long the reader
-	// should pause. When the body is read or cannot be read, BodyRead must be called with the number of all its counted bytes.
+	// should pause. When the body has been read, or reading has failed, BodyRead must be called with the number of all bytes that
+	// were counted for the body.
 	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
 	BodyRead(p *caller.Principal, bytes int)
 	// WriteAnswer counts the bytes of an answer before they are written. It is called for large answers, and for every answer to a
@@ -179,7 +179,8 @@ func (f *Front) EndStreams() { f.end(true, errStopping) }
 func (f *Front) EndCalls() { f.end(false, errStopping) }
 
 func (f *Front) end(lastingOnly bool, why error) {
-	// stateless ends first: a session that is added while sessions.each runs then ends with stateless (see live).
+	// f.stateless must be ended before the sessions: if a session is added while sessions.each runs, live sees that f.stateless has
+	// ended, and ends the new session too.
 	f.stateless.end(lastingOnly, why)
 	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, why) })
 	if !lastingOnly {

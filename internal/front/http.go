@@ -152,7 +152,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 		e.answer(refuse(m.ID, tooMany(over)).body)
 		return
 	}
-	// The session gets its id and its client name only when initialize is answered.
+	// The session has no id and no client name yet. f.answer takes the name from initialize; Sessions.Open makes the id.
 	record := &Session{View: f.name, Principal: e.who.Key(), Began: time.Now()}
 	if f.homed() {
 		record.Home = f.options.Peers.Self()
@@ -269,8 +269,7 @@ func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	return nil
 }
 
-// serve answers a request. Meanwhile, the client can cancel the request: serve adds it to the open requests in the parameter
-// requests, under key.
+// serve answers a request. Until then, the request is in the given open requests under key, so that the client can cancel it.
 func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
@@ -313,11 +312,11 @@ func statusOf(code int) int {
 }
 
 // events serves the GET stream of a session, for messages that are not part of any request. If a session has several GET streams in
-// this process, only the newest gets these messages. The older ones stay open. The protocol permits several streams, and clients
-// open a stream again that mcpx has ended: if each new stream ended the one before it, two streams would end each other for ever.
+// this process, only the newest gets these messages. The older ones stay open, as the protocol permits. mcpx must not end them: the
+// client would open a new stream for each ended one, which would end another stream, and so on for ever.
 func (f *Front) events(e *exchange, s *session) {
-	// The stream counts as an open request: as long as it is open, the session is not idle, and it ends with the session at the
-	// latest. No request can have this key, because an id is a number or a quoted string.
+	// The stream counts as an open request. So the session is not idle while the stream is open, and the end of the session ends
+	// the stream. No request can have this key, because an id is a number or a quoted string.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()
@@ -336,7 +335,7 @@ func (f *Front) events(e *exchange, s *session) {
 		again.Go(func() { f.followAgain(ctx, s) }) // ends with the stream at the latest
 		defer again.Wait()
 	}
-	// s.notify sends on the newest stream of the session, which may be another one than e.
+	// s.notify sends on the newest stream of the session, which need not be e.
 	follow(ctx, s.pending, func(n note) { s.notify(n.method, n.params) }, e.alive)
 }
 
@@ -356,7 +355,7 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	if err != nil {
 		status, why := refused(err)
 		if status == http.StatusTooManyRequests && id != nil {
-			status = http.StatusOK // a refused initialize has this status too
+			status = http.StatusOK // like an initialize that is refused because of a limit
 		}
 		e.refuse(status, id, why)
 	}

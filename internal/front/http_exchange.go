@@ -15,7 +15,7 @@ import (
 
 // exchange is one HTTP request and its response. An answer is a single JSON text or an event of a stream. The response is a stream
 // for a GET, a batch or a long-lived request, and also if a notification or a question is sent before the answer, or if the client
-// accepts no JSON. If the method refuse answers first, the response is not a stream.
+// accepts no JSON. But if the request is refused before a stream has begun (see the method refuse), the response is no stream.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
@@ -30,7 +30,7 @@ type exchange struct {
 
 	held     *session          // the legacy session of the request; nil if it has none
 	ended    []*request.Event  // the events of the requests answered so far
-	room     [1]*request.Event // the first array of the slice ended, made without an allocation; only a batch needs a larger array
+	room     [1]*request.Event // the first backing array of ended, so that only a batch needs to allocate one
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
@@ -64,7 +64,7 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return e
 }
 
-// free ends the use of the session by this request. From now on the session may end because it is idle.
+// free ends the use of the session by this request. From then on, this request no longer prevents the session from ending as idle.
 func (e *exchange) free() {
 	if e.held != nil {
 		e.held.inflight.free()
@@ -188,8 +188,9 @@ var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 var errUnread = &rpcError{code: codeRefused, message: "the request was executed, but its answer is not sent: " +
 	"you have not read the large answers to your other requests yet. Read them, or ask for less at once"}
 
-// counted counts an answer towards the limit of a principal for unread answers. The caller must send the answer that counted returns,
-// and then call written. Over the limit this answer is errUnread, which counted also records in the event of the request.
+// counted counts an answer towards the limit of a principal for unread answers. The caller must send the answer that counted
+// returns, and then call written. If the limit is exceeded, counted returns errUnread in place of the answer, and records this
+// error in the event of the request.
 func (f *Front) counted(who *caller.Principal, event *request.Event, answer []byte) (send []byte, written func()) {
 	admission, size := f.options.Admission, len(answer)
 	if admission.WriteAnswer(who, size) {

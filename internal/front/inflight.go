@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/caller"
 )
 
-// inflight holds the open requests of one session, or all open requests of a front that belong to none of its sessions. If several
-// requests have the same key, a cancellation with that key cancels all of them. The zero value is ready.
+// inflight holds the open requests of one session, or those open requests of a front that belong to no session. If several requests
+// have the same key, a cancellation with that key cancels all of them. The zero value is ready.
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
@@ -30,7 +30,7 @@ type openRequest struct {
 	key       string
 	lasts     bool               // the request is long-lived: it sends notifications until it is ended
 	who       *caller.Principal  // set only if lasts is true
-	expired   context.CancelFunc // set only if lasts is true and the credential expires
+	expired   context.CancelFunc // frees the timer for the end of the credential; set only if lasts is true and the credential expires
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu
 }
 
@@ -130,7 +130,8 @@ func (o *inflight) end(lastingOnly bool, cause error) {
 	}
 }
 
-// endWith does to o what end has done to other. If end has not been called on other, endWith does nothing.
+// endWith cancels the requests in o, and later ones, in the same way as end has cancelled those in other. It does nothing if end
+// has not been called on other.
 func (o *inflight) endWith(other *inflight) {
 	other.mu.Lock()
 	ended, ending := other.ended, other.ending

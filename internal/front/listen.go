@@ -65,8 +65,8 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls tell for each pending notification, and alive after every keepAlive. It returns when ctx ends. What is
-// pending then stays in notes, for the client's next stream.
+// follow calls tell for each pending notification, and alive once in every keepAlive. It returns when ctx ends. Notifications that
+// are still pending then stay in notes, for the client's next stream.
 func follow(ctx context.Context, notes *pending, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()

@@ -105,7 +105,7 @@ type ownRequest struct {
 	own caller.Client
 }
 
-// sender sends messages other than answers to the client: before the answer to a request, or outside of any request.
+// sender sends messages to the client, but no answers. It sends them before the answer to a request, or outside of any request.
 type sender interface {
 	// notify sends a notification. It does not block: if the client does not read, the notification is dropped.
 	notify(method string, params json.RawMessage)
@@ -173,8 +173,8 @@ type rpcError struct {
 	data    any
 }
 
-// relayed converts an upstream's error for the client. If its code is missing or no integer, or the client's revision forbids it,
-// the code becomes INTERNAL_ERROR. The upstream's code is then added to the message.
+// relayed converts an upstream's error for the client. The code becomes INTERNAL_ERROR if the upstream's code is missing, is no
+// integer, or is forbidden by the client's protocol revision. The message then also contains the upstream's code, if there is one.
 func (r *incoming) relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 	if rpc.NoCode || rpc.OddCode != nil || r.modern() && forbidden(e.code) {

@@ -98,8 +98,8 @@ func (r *incoming) from() request.From {
 	return from
 }
 
-// Sessions returns the number of legacy sessions over HTTP that this process has in memory. Sessions that were idle are not among
-// them, even if their clients may still continue them.
+// Sessions returns the number of legacy sessions over HTTP that this process has in memory. If a session was removed from memory
+// because it was idle, it is not counted, even if its client may still continue it.
 func (f *Front) Sessions() int {
 	f.sessions.mu.RLock()
 	defer f.sessions.mu.RUnlock()

@@ -79,8 +79,8 @@ func (f *Front) homed() bool {
 }
 
 // elsewhere returns the replica to which a message must be forwarded. The result is empty if this replica can answer, if the
-// other replica has ended, or if another replica has forwarded the message to this one. home means that the other replica is
-// the client's home: the client can use its sessions with PerClient servers only there.
+// replica that could answer has ended, or if another replica has forwarded the message to this one. home means that the returned
+// replica is the client's home: the client can use its sessions with PerClient servers only there.
 func (f *Front) elsewhere(e *exchange, m *message) (replica string, home bool) {
 	peers := f.options.Peers
 	if peers == nil || e.r.Context().Value(forwardedKey{}) != nil {
@@ -96,9 +96,10 @@ func (f *Front) elsewhere(e *exchange, m *message) (replica string, home bool) {
 	return "", false
 }
 
-// untaken reports whether this replica must serve a request, because another replica has not begun to handle it. err is the error
-// of forwarding. If err says that no other replica can be reached now (state.ErrAway), this replica serves the request only if the
-// other replica is the client's home (home is true): without its home, the request can use all servers except PerClient servers.
+// untaken is called when forwarding a request has failed with err. It reports whether this replica must serve the request now,
+// because the other replica has not begun to handle it. If no replica can be reached now (state.ErrAway), this replica serves the
+// request only if the other replica is the client's home (home is true). The request can then use all servers except PerClient
+// servers, and untaken marks its context accordingly.
 func (e *exchange) untaken(err error, home bool) bool {
 	if away := errors.Is(err, state.ErrAway); !errors.Is(err, ErrUntaken) || away && !home {
 		return false
@@ -293,7 +294,7 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	f.log.Warn("a request could not be answered by another replica", "replica", replica, "error", err)
 	switch isRequest := m != nil && m.isRequest(); {
 	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks):
-		return false // such a request was not begun, or may be executed twice
+		return false // in all these cases, the request was not begun or may be executed twice
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":

@@ -17,8 +17,8 @@ import (
 // apart, so mcpx signs the state: it is valid only for the same principal and request, and for a limited time. For a client without
 // a principal, mcpx adds the id of the client's connection (from caller.Client.Home) to the state instead. Then the answers reach
 // the server session that asked, even if they come over another connection. If the client has neither a principal nor a Home, mcpx
-// passes the state on unchanged. The only exception is a state that begins like one of mcpx's own, because the upstream is another
-// mcpx: mcpx then marks it with homeState, so that the two are not confused.
+// passes the state on unchanged. There is one exception: if the upstream is another mcpx, its state begins like a state of this
+// mcpx. This mcpx then puts homeState before it, so that it is not taken for a state of this mcpx.
 
 const (
 	// boundState is the beginning of a requestState that is signed for a principal. It is followed by the time of expiry (Unix

@@ -40,9 +40,9 @@ type StdioOptions struct {
 	// Only is the ID of the client if the front has only this client (Session is empty): other parts of the process know the
 	// client by this ID. Empty means "stdio".
 	Only string
-	// Admit means that every message is counted for the limits of the principal. Without Admit, messages are not counted if the
-	// front has only this client (Session is empty). Otherwise only the second and later messages of a batch are counted here,
-	// because the HTTP request that brings a message over HTTP+SSE is itself counted.
+	// Admit means that every message is counted for the limits of the principal. Without Admit, only some messages over HTTP+SSE
+	// are counted here (Session is not empty): the second and later messages of a batch. The first message needs no count, because
+	// the HTTP request that brings the batch is itself counted.
 	Admit bool
 	// Headers and Principal are from the HTTP request that opened the client's stream.
 	Headers   http.Header
@@ -156,7 +156,7 @@ func (s *stdioServer) drain(limit time.Duration, ended <-chan error, cause error
 	s.closing = true
 	s.mu.Unlock()
 	answered, over := make(chan struct{}), make(chan struct{})
-	go func() { // the goroutine ends with the last answer; inflight.end below ensures that it comes
+	go func() { // ends when the last answer is written; inflight.end below ensures that all requests are answered
 		s.unanswered.Wait()
 		close(answered)
 	}()

@@ -295,7 +295,7 @@ func (p *suspendedCall) ask(ctx context.Context, method string, params json.RawM
 	select {
 	case answer := <-q.answer:
 		return answer, nil
-	case <-p.done: // the call has ended, but a later call of the same client used this func to ask
+	case <-p.done: // the call has ended; a later call of the same client has used this func
 		return nil, errors.New("the call that was to ask is over")
 	case <-ctx.Done():
 		p.mu.Lock()
