@@ -108,7 +108,8 @@ func (cmd *addCommand) added(ctx context.Context, c *cli, s streams, file string
 	return cmd.try(ctx, c, s, file)
 }
 
-// try starts the new server and prints what the server offers. An unavailable server is no error, because it has been added.
+// try starts the new server and prints what the server offers. It is no error if the server is unavailable, because the config has
+// it already.
 func (cmd *addCommand) try(ctx context.Context, c *cli, s streams, file string) error {
 	cfg, err := readConfig(ctx, file, s, cmd.Name)
 	if err != nil {

@@ -128,8 +128,8 @@ func (cmd *addCommand) free(c *cli, name string) error {
 }
 
 // choose chooses the way in which mcpx will use the server: the first way that needs no program, or whose program, such as npx, is
-// installed. If no way is like that, it takes the first one. If kind is not empty, only ways of this kind, such as npm, count. If
-// no way is left, choose returns an error.
+// installed. If there is no such way, choose takes the first way of all. If kind is not empty, it considers only ways of this kind,
+// such as npm. If there is none, it returns an error.
 func (p *publishedServer) choose(kind string) error {
 	ways, unusable := p.Ways()
 	at := -1
@@ -244,7 +244,8 @@ func (p *publishedServer) sealed(ask published.Ask, value string) string {
 	return "${keyring:" + secret.Name + "}"
 }
 
-// value asks for one value at the terminal, and returns what the user types. It hides the input of a secret, if it still can.
+// value asks for one value at the terminal, and returns what the user types. It hides what the user types for a secret, unless the
+// asker has already begun to read lines.
 func (a *asker) value(ctx context.Context, ask published.Ask) (string, error) {
 	prompt := sanitize.Line(ask.Name, 100)
 	if ask.Description != "" {

@@ -146,8 +146,8 @@ func (c *cli) hint(words ...string) string {
 	return "mcpx " + terminal.CommandLine(words...)
 }
 
-// withConfig makes a text of another package name the config too. If the text contains the command line "mcpx" with these words,
-// withConfig replaces that command line by the one that [cli.hint] returns.
+// withConfig adds the config to a command line in a text that comes from another package. If the text contains the command line
+// "mcpx" with these words, withConfig replaces that command line by the one that [cli.hint] returns.
 func (c *cli) withConfig(text string, words ...string) string {
 	return strings.ReplaceAll(text, "mcpx "+strings.Join(words, " "), c.hint(words...))
 }

@@ -28,8 +28,8 @@ type checkCommand struct {
 	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
 
 	// within is nil if the check is a command of its own. If the check is a part of another command, such as init, within is the
-	// command line of that command, for hints. Then runHere does not print what the servers cost and save, because the other
-	// command prints it later. But it also counts the tokens of the tool definitions.
+	// command line of that command, for hints. Then runHere counts the tokens of the tool definitions too. But it does not print
+	// what the servers cost and save, because the other command prints it later.
 	within  *cli
 	outcome *outcome          // set by runHere
 	silent  map[string]string // why a connected server does not answer now, by server
@@ -131,9 +131,9 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 // one attempt to get a list may take.
 const listsTime = 15 * time.Second
 
-// wait waits until mcpx has tried every server and then, for at most listsTime, until it has the lists of resources and
-// prompts. --timeout limits both together. The lists go to the disk cache. Without them in the cache, the tool descriptions
-// that the next client gets would change once after its start.
+// wait waits until mcpx has tried every server and then, for at most listsTime, until it has the lists of resources and prompts.
+// --timeout limits both waits together. The lists go to the disk cache. If they were not there, the tool descriptions that the next
+// client gets would change soon after the client has started.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))

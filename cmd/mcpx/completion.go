@@ -95,7 +95,7 @@ func offer(w io.Writer, word, candidate, help string) {
 // typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command, or the root
-	positional []string   // the arguments before the word to complete; if one is in place of a command, all words from it on
+	positional []string   // the arguments before the word to complete, from the first word on that is no command
 	at         []int      // their indexes in the line
 	flag       *kong.Flag // the flag whose value is to be completed; nil if the word is not the value of a flag
 	config     string     // the value of --config

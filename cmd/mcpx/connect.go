@@ -139,8 +139,8 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	return true, nil
 }
 
-// unrecorded warns the user if mcpx could not read its records of changed files when it made change, a change that undoes earlier
-// ones.
+// unrecorded warns the user if mcpx could not read its records of files that it has changed. The parameter change undoes earlier
+// changes; mcpx has made it without these records.
 func (s streams) unrecorded(change setup.Change) {
 	if change.Unrecorded != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", change.Unrecorded)

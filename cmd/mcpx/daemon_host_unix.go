@@ -64,7 +64,7 @@ func daemonMain() {
 	memory.Tune()
 	ctx, stop := interruptible()
 	ctx, end := context.WithCancel(ctx)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught, because servers would inherit an ignored signal
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught, and not ignored, because servers would inherit an ignored signal
 	lines := &app.Lines{}
 	d := &daemon{
 		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines,

@@ -46,7 +46,7 @@ var otherWords = map[string]string{
 	"uninstall": "remove", "rm": "remove",
 }
 
-// otherFlags maps flags of older systems to advice.
+// otherFlags maps flags to advice. They are flags of other programs, from which users move to mcpx.
 var otherFlags = map[string]string{
 	"--gui": pageHint, "--open": pageHint, "--desktop": pageHint,
 	"--host": httpHint, "--port": httpHint,

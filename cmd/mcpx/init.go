@@ -265,7 +265,9 @@ func writeWith(ctx context.Context, kept setup.Backups, change setup.Change, sec
 		return "", fmt.Errorf("nothing was written: %w", err)
 	}
 	if backup, err = kept.Write(change); err != nil {
-		if now, _, _ := config.Read(change.File); !bytes.Equal(now, change.After) { // equal if only the record could not be stored
+		// Write also returns an error if it has changed the file, but could not store its record of the change. Then undo must not
+		// run.
+		if now, _, _ := config.Read(change.File); !bytes.Equal(now, change.After) {
 			undo()
 		}
 	}

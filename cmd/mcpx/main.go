@@ -98,9 +98,9 @@ func allCommands() []commandRow {
 	}
 }
 
-// meant returns the commands that a command line may mean: those whose names are in it, or serve. It returns all commands if the line may
-// ask for help. With this result kong understands the line as it does with all commands, or returns an error. It takes kong milliseconds to
-// read the fields of all commands, and every session of a client begins with a command line.
+// meant returns the commands that a command line may mean: those whose names are in it, or serve. It returns all commands if the
+// line may ask for help. With this result kong understands the line as it does with all commands, or returns an error. This saves
+// time at the start of mcpx: kong needs milliseconds to read the fields of all commands.
 func meant(args []string) []commandRow {
 	all := allCommands()
 	if slices.ContainsFunc(args, func(arg string) bool {
@@ -210,7 +210,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return parser.Parse(args)
 	}
 	parsed, err := parse(meant(args))
-	if err != nil && exited < 0 { // the error and its hint depend on which commands there are
+	if err != nil && exited < 0 { // the error and its hint must come from a parser that knows all commands
 		parsed, err = parse(allCommands())
 	}
 	if exited >= 0 { // kong has printed the help, or the version

@@ -99,8 +99,8 @@ func (c *cli) hintReload(ctx context.Context, s streams, file string) {
 	fmt.Fprintf(s.out, "%s the file: %s makes it take the change\n", plural(len(mine), "running mcpx reads", "running mcpx read"), c.hint("reload"))
 }
 
-// printOutcomes prints how the reload of each process has ended. Sessions of a daemon, which are here as processes with the same PID,
-// have one line together if they have ended alike. The error that it returns determines the exit code.
+// printOutcomes prints how the reload of each process has ended. Each session of a daemon is a process here, with the PID of the
+// daemon. If such sessions have ended alike, they share one line. The returned error determines the exit code.
 func printOutcomes(s streams, processes []*control.Running, outcomes []control.Outcome, failures []error) (worst error) {
 	type line struct {
 		pid          int

@@ -5,6 +5,6 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// roles are tasks for which mcpx starts its own executable again. Here, that is the daemon; packages with tasks for helpers have them
-// in their init functions.
+// roles are the tasks for which mcpx starts its own executable once more, as another process. This package has one such task, the
+// daemon. Other packages have the tasks of their helper processes in their init functions.
 var roles = helper.Roles{attach.Role: daemonMain}

@@ -30,7 +30,7 @@ type openRequest struct {
 	key       string
 	lasts     bool               // the request is long-lived: it sends notifications until it is ended
 	who       *caller.Principal  // set only if lasts is true
-	expired   context.CancelFunc // frees the timer for the end of the credential; set only if lasts is true and the credential expires
+	expired   context.CancelFunc // frees the timer for the credential's end; set only if lasts is true and the credential expires
 	cancelled bool               // the client has cancelled the request; guarded by inflight.mu
 }
 
