@@ -77,8 +77,8 @@ func (b *bench) fail(f *figure, p *peer, transport string, err error, columns ..
 	b.mark(f, p, transport, cell{State: failed, Text: err.Error()}, columns...)
 }
 
-// mark gives the columns the state and the text of the cell why, except those that have a value or a word already. Without
-// columns, it marks all columns of f.
+// mark marks columns with the cell in the parameter why: they get its state and its text. It skips columns that have a value or a
+// word already. Without columns, it marks all columns of f.
 func (b *bench) mark(f *figure, p *peer, transport string, why cell, columns ...string) {
 	if columns == nil {
 		for _, c := range f.columns {

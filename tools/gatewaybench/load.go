@@ -107,8 +107,8 @@ func (t *target) warm(ctx context.Context) error {
 	return nil
 }
 
-// loadRound measures a target once. base has the latencies of the peer called direct in this round; when the target is direct
-// itself, which is measured first, loadRound sets them.
+// loadRound measures a target once. base has the latencies of the peer called direct, a client without a gateway, in the same
+// round. direct is measured first, and then loadRound sets base.
 func (b *bench) loadRound(f *figure, t *target, base map[string]float64) error {
 	alone, many := 600*time.Millisecond, time.Second
 	if b.quick {

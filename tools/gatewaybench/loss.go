@@ -18,9 +18,9 @@ type lossCase struct {
 	kept          func(got []byte) bool
 }
 
-// lossCases returns a case for each kind of content that a gateway could lose or change. Some cases are checked with the func says:
-// there a gateway may write the content in another form, such as TOON, but its words must still be there, in the same order. In all
-// other cases the content must be the same.
+// lossCases returns a case for each kind of content that a gateway could lose or change. In some cases, a gateway may write the
+// content in another form, such as TOON, but its words must still be there, in the same order. [says] makes the check for these
+// cases. In all other cases the content must be the same.
 func lossCases() []lossCase {
 	text := func(s string) string { return textResult(s) }
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -195,8 +195,8 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// measure installs the peers and measures all figures. A peer whose turn in a figure comes when the time of --limit is over
-// gets the state noTime there.
+// measure installs the peers and measures all figures. If the time of --limit is over before a peer has its turn in a figure, the
+// peer gets the state noTime in that figure.
 func (b *bench) measure() {
 	b.install()
 	b.began = time.Now() // the limit does not include the installation

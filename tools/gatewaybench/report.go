@@ -42,9 +42,9 @@ func (b *bench) write() error {
 	return b.writeFiles(r)
 }
 
-// rewrite writes the report again from report.json files of earlier runs, whose names are separated by commas. It is for a changed
-// form of the report, or for runs that had no time for all figures. The first file gives the date, the peers and its figures; the
-// other files give the figures that the first one lacks.
+// rewrite writes the report again from report.json files of earlier runs, whose names are separated by commas. It is used when the
+// form of the report has changed, or when a run had no time for some figures. The first file gives the date, the peers and its
+// figures; the other files give the figures that the first one lacks.
 func (b *bench) rewrite(files string) error {
 	var joined *report
 	for file := range strings.SplitSeq(files, ",") {

@@ -66,8 +66,8 @@ func (c *cell) spread() float64 {
 	return (c.High - c.Low) / 2 / math.Abs(c.Median)
 }
 
-// minNoise is the noise that [cell.agrees] gets for figures that vary, as a share of the median. The rounds may show less noise
-// than this, because a few rounds can be equal by chance.
+// minNoise is the noise, as a share of the median, that [cell.agrees] gets for figures whose values vary. It is needed because the
+// values of a few rounds can be nearly equal by chance.
 const minNoise = 0.05
 
 // agrees reports whether two runs of the same cell agree within their noise. Each range from Low to High is widened on both

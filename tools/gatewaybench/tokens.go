@@ -324,8 +324,8 @@ func (b *bench) measureResults(f *figure) {
 	})
 }
 
-// longestWord returns the longest word of letters in a text. A check finds the text by this word even if a gateway writes it in
-// another form.
+// longestWord returns the longest word of letters in a text. A check looks for this word, so it finds the text even if a gateway
+// writes the text in another form.
 func longestWord(text string) (longest string) {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'A' || r > 'z' || r > 'Z' && r < 'a' }) {
 		if len(word) > len(longest) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// file is a file to put into an archive. program means that users run it, so it is executable there.
+// file is a file to put into an archive. program means that the file is a program for users: it is executable in the archive.
 type file struct {
 	name    string
 	data    []byte

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// formula makes the Homebrew formula. It makes none if an archive for macOS or Linux is missing, or if r.home, the place where
-// they will be published, is empty.
+// formula makes the Homebrew formula. It makes none if an archive for macOS or Linux is missing, or if the place where the archives
+// will be published is not known (r.home is empty).
 func (r *making) formula() {
 	if r.home == "" {
 		return
