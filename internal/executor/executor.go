@@ -100,9 +100,9 @@ func (e *Executor) Close() {
 
 var errClosed = errors.New("mcpx ends")
 
-// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error instead of a result only if
-// ctx has ended, or if the server answered with a [wire.RPCError] and one of these is true: Request.Native is set, or the
-// [wire.RPCError] asks the client to open a URL and no other call of the request has succeeded.
+// Exec runs one request. A failure is returned as a result with IsError. Exec returns an error in only two cases. First: ctx has
+// ended. Second: the server has answered with a [wire.RPCError], and either Request.Native is set, or this error asks the client to
+// open a URL and no other call of the request has succeeded.
 func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	work := (*Executor).single
 	if r.Each != nil || r.EachFrom != nil {

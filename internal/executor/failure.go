@@ -98,8 +98,8 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 // execOptions are the arguments of exec that models sometimes put among the arguments of the tool.
 var execOptions = []string{"each", "select", "grep"}
 
-// misplacedHint says where an argument with this name belongs if it is one of exec. It returns an empty string if it is not, or if
-// this call cannot have that argument of exec.
+// misplacedHint returns a hint for an argument that the model gave to the tool. If exec has an argument with this name, the hint
+// says where it belongs. The hint is empty if exec has no such argument, or does not take it in this call.
 func (r *Request) misplacedHint(name string) string {
 	switch {
 	case r.Native, !slices.Contains(execOptions, name), r.Server == builtin.Name && r.Tool == builtin.WaitTool:

@@ -11,12 +11,12 @@ import (
 	"mcpx/internal/results"
 )
 
-// readable reports whether the sender of a request may read a stored result. The sender must still be allowed to call the tool
-// that the result comes from or, for the result of a program, all tools that the program called. For another result of the
-// built-in server, the sender must still see the servers that origin names, with their resources and prompts.
+// readable reports whether the sender of a request may read a stored result. The sender must still be allowed to call the tool that
+// the result comes from or, for the result of a program, all tools that the program called. A result of the built-in server that is
+// not from a program may contain resources and prompts. Then the sender must still see the servers that origin names, with their
+// resources and prompts.
 //
-// If the tools of a server are not known yet, readable waits for them: another replica, which knew them, may have made the
-// result.
+// If the tools of a server are not known yet, readable waits for them: another replica, which knew them, may have made the result.
 func (e run) readable(ctx context.Context, r *Request, origin results.Origin) bool {
 	if origin.Tool == builtin.OfProgram {
 		for line := range strings.Lines(origin.Server) {

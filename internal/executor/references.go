@@ -97,8 +97,8 @@ func (e run) replaceReferences(ctx context.Context, r *Request, schema json.RawM
 	return err
 }
 
-// replace replaces the references in the fields Arguments and Beside of the request. It leaves Beside as it is if Beside has a
-// member $result or $file, so that the whole of it would be a reference.
+// replace replaces the references in the fields Arguments and Beside of the request. If Beside has a member $result or $file,
+// replace leaves Beside as it is, because the whole object would be taken for a reference.
 func (b *bringer) replace(schema json.RawMessage) (err error) {
 	r := b.r
 	if r.Arguments, err = b.e.schemas.Replace(r.Arguments, schema, b.bring); err != nil {
