@@ -22,7 +22,8 @@ type skill struct {
 	uri    string // the URI of the manifest on its server
 }
 
-// skillSchema is the schema of all skills. It is one value, because package arguments finds its compiled form by its address.
+// skillSchema is the schema of all skills. All share this one value, because package arguments finds the compiled form of a schema
+// by the schema's address.
 var skillSchema = json.RawMessage(`{"type":"object"}`)
 
 // skills returns the skills of the servers in snap, under unique names. It returns nil if the config hides resources.

@@ -86,8 +86,8 @@ func (c *Pending) Tell(params json.RawMessage, choose func(*request.Sink) func(j
 	}
 }
 
-// Finish stores the result or the error of the call, and closes Done. If the call has a handle, its result counts towards the
-// size limit of the store from now on.
+// Finish stores the result or the error of the call, and closes Done. If the call has a handle, the result is in the store; from
+// now on it counts towards the size limit of the store.
 func (c *Pending) Finish(store *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -162,8 +162,8 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 	return f
 }
 
-// maxInvalid limits the length, in tokens, of the text of a VALIDATION_ERROR. The text shows which arguments the tool takes only as
-// far as that fits into this limit.
+// maxInvalid limits the length, in tokens, of the text of a VALIDATION_ERROR. The text also says which arguments the tool takes, as
+// far as there is room for that.
 const maxInvalid = 390
 
 func unavailableFailure(server string, u *request.UnavailableError) *results.Failure {

@@ -27,7 +27,7 @@ type bringer struct {
 	e     run
 	r     *Request
 	ctx   context.Context
-	times int // how many calls get the next value; its size counts that often
+	times int // how many calls get the next value; the size of the value is counted once for each of them
 	left  int // how many bytes of maxBrought are left
 	// folders are the folders with files that the caller may use. foldersErr is the error if mcpx could not find out these
 	// folders. The first reference to a file sets both fields.

@@ -223,8 +223,8 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		return
 	}
 	e.batch = true
-	// e accepts events only while a message of the batch is being answered (see reopen). A call that goes on in the background,
-	// after its answer, must ask its client on the GET stream.
+	// e accepts events only while a message of the batch is being answered (see reopen). A call may go on in the background after
+	// its client has got an answer. The questions of this call must then go on the GET stream.
 	e.close()
 	for i, data := range messages {
 		m := readMessage(data)

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/request"
 )
 
-// keepAlive is how often mcpx sends a keep-alive on a long-lived stream, or while a question is open: proxies close connections
-// that are silent for longer.
+// keepAlive is the time between two keep-alives on a long-lived stream, or while a question is open. Without them, proxies would
+// close a connection that is silent for a long time.
 const keepAlive = 25 * time.Second
 
 // listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription, then sends changes with the subscription's

@@ -31,7 +31,7 @@ type questions struct {
 }
 
 type openQuestion struct {
-	answer   chan *message // has a buffer of one; nil means that the session has ended
+	answer   chan *message // has a buffer of one; gets nil if the session ends
 	progress func(params json.RawMessage)
 }
 
@@ -96,8 +96,8 @@ func (q *questions) ask(
 	}
 }
 
-// end ends the open questions, and refuses later ones. Otherwise a call that goes on in the background, after its answer, would
-// wait for a client that is gone.
+// end ends the open questions, and refuses later ones. Otherwise a call that goes on in the background after its client has got an
+// answer could wait for a client that is gone.
 func (q *questions) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

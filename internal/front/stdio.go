@@ -117,8 +117,8 @@ func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	defer func() {
 		s.session.questions.end()
 		s.session.followed.close()
-		// This also detaches what initialize and modern requests have attached (see own), because the client's ID is always the
-		// same.
+		// The client always has the same ID. So this also detaches what initialize and modern requests have attached to the view
+		// (see own).
 		s.session.detach()
 	}()
 	reading, over := context.WithCancel(context.Background())
