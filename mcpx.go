@@ -10,9 +10,9 @@
 // # Helper processes
 //
 // mcpx starts the executable of the program again, with the variable MCPX_ROLE, for its helper processes. One helper ends the
-// processes of servers if the program is killed (on Windows the system does that); others run filters and programs that
-// clients send. In a helper, an init function of mcpx does the work and exits, so main never begins. Init functions of packages that
-// are initialised earlier run in helpers too.
+// processes of servers if the program is killed (on Windows the system does that); others run filters and programs that clients
+// send. In a helper, an init function of mcpx does the work and exits, so main never begins. Init functions of packages that are
+// initialised earlier run in helpers too.
 package mcpx
 
 import (

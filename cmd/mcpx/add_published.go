@@ -30,8 +30,8 @@ type publishedFlags struct {
 // given reports whether the user set --as, --from or --set, which are only for a server of an MCP registry.
 func (f publishedFlags) given() bool { return f.As != "" || f.From != "" || len(f.Set) > 0 }
 
-// publishedServer is a server from an MCP registry that add puts into the config. A registry may know several ways to use a server, such as
-// running its npm package or connecting to a URL; the field way is the chosen one.
+// publishedServer is a server from an MCP registry that add puts into the config. A registry may know several ways to use a server,
+// such as running its npm package or connecting to a URL; the field way is the chosen one.
 type publishedServer struct {
 	*published.Server
 	way     published.Way
@@ -42,8 +42,8 @@ type publishedServer struct {
 	unset   []string // variables that the user must set in the environment of mcpx
 }
 
-// fromRegistry finds the server in the registry, asks the user for the values that it needs, and shows what would run. It returns the
-// server and its entry for the config, or nil if the user declines. It writes and starts nothing.
+// fromRegistry finds the server in the registry, asks the user for the values that it needs, and shows what would run. It returns
+// the server and its entry for the config, or nil if the user declines. It writes and starts nothing.
 func (cmd *addCommand) fromRegistry(ctx context.Context, c *cli, s streams) (*publishedServer, setup.Entry, error) {
 	if len(cmd.Env)+len(cmd.Header) > 0 || cmd.Type != "" {
 		return nil, setup.Entry{}, &usageError{hintError{"--env, --header and --type need a command or a URL",
@@ -229,15 +229,16 @@ func (p *publishedServer) paths() (err error) {
 	return nil
 }
 
-// variable makes the config refer to an environment variable in place of the secret that ask is about. The user must set the variable.
+// variable makes the config refer to an environment variable in place of the secret that ask is about. The user must set the
+// variable.
 func (p *publishedServer) variable(ask published.Ask) {
 	name := published.VariableName(ask)
 	p.given[ask.Name] = "${" + name + "}"
 	p.unset = append(p.unset, name)
 }
 
-// sealed adds a secret value to the secrets that will be stored in the keyring. It returns the reference that the config gets in place of
-// the value.
+// sealed adds a secret value to the secrets that will be stored in the keyring. It returns the reference that the config gets in
+// place of the value.
 func (p *publishedServer) sealed(ask published.Ask, value string) string {
 	secret := setup.Secret{Name: published.SecretName(p.name, ask), Value: value}
 	p.secrets = append(p.secrets, secret)

@@ -34,8 +34,8 @@ type asker struct {
 	lines chan string // lines from the terminal; nil before the first question
 }
 
-// ask asks the user before a change and reports whether the answer is yes. If there is no terminal, ask returns an error with a hint.
-// The hint is the parameter unasked, a command line that makes the change without a question.
+// ask asks the user before a change and reports whether the answer is yes. If there is no terminal, ask returns an error with a
+// hint. The hint is the parameter unasked, a command line that makes the change without a question.
 func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
 	if a.yes {
 		return true, nil

@@ -81,8 +81,8 @@ func (f *trailFlags) findAnchor(trail string) (err error) {
 	return err
 }
 
-// keys returns the keys in the files of --key-file, the newest first. Without the flag, it returns the keys in the config, but only if
-// the config names this trail or the user has given the config with --config. Otherwise it returns nil.
+// keys returns the keys in the files of --key-file, the newest first. Without the flag, it returns the keys in the config, but only
+// if the config names this trail or the user has given the config with --config. Otherwise it returns nil.
 func (f *trailFlags) keys(ctx context.Context, c *cli, s streams, trail string) (keys []string, err error) {
 	for _, file := range f.KeyFile {
 		key, err := os.ReadFile(file)

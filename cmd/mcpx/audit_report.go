@@ -83,8 +83,8 @@ func (cmd *auditReportCommand) find(ctx context.Context, c *cli, s streams) erro
 	return nil
 }
 
-// printFaults prints a warning if the trail cannot be checked or records are missing. If the trail was changed, it prints the faults and
-// returns errFailed, which makes mcpx exit with 1.
+// printFaults prints a warning if the trail cannot be checked or records are missing. If the trail was changed, it prints the
+// faults and returns errFailed, which makes mcpx exit with 1.
 func (cmd *auditReportCommand) printFaults(used *app.AuditUsed, s streams) error {
 	if faults := used.Report.Faults; len(faults) > 0 {
 		for _, fault := range faults {

@@ -68,8 +68,8 @@ func (cmd *checkCommand) Help() string {
 		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
 }
 
-// Run checks the servers in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise it checks
-// them in this process.
+// Run checks the servers in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise
+// it checks them in this process.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ran, err := c.warm(ctx, s, daemonCommand{command: "check", options: cmd}); ran {
 		return err
@@ -235,8 +235,8 @@ type checkedTool struct {
 	Why     string `json:"why"`
 }
 
-// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers. silent has the connected servers
-// that do not answer, each with the reason.
+// checked returns the outcome for these servers and tools. If servers is empty, it includes all servers. silent has the connected
+// servers that do not answer, each with the reason.
 func checked(c *cli, a *app.App, servers []string, tools []checkedTool, silent map[string]string) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
@@ -275,7 +275,8 @@ func checked(c *cli, a *app.App, servers []string, tools []checkedTool, silent m
 	return o
 }
 
-// dialledIn returns the servers that have dialled in (connected by themselves) to the running mcpx processes that use this config file.
+// dialledIn returns the servers that have dialled in (connected by themselves) to the running mcpx processes that use this config
+// file.
 func dialledIn(ctx context.Context, cfg *config.Config) (all []control.Dialled) {
 	path, err := filepath.Abs(cfg.Path)
 	if cfg.Dial == nil || err != nil {

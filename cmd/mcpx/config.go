@@ -75,8 +75,8 @@ func (c *cli) logger(s streams, level, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s.err, options))
 }
 
-// startOrKeep returns an app for one command: a new one or, in the daemon, one that several commands share. The caller must call done
-// when it no longer uses the app.
+// startOrKeep returns an app for one command: a new one or, in the daemon, one that several commands share. The caller must call
+// done when it no longer uses the app.
 func (c *cli) startOrKeep(s streams, cfg *config.Config, profile app.Profile, names ...string) (a *app.App, done func(), err error) {
 	if s.keep != nil {
 		return s.keep(cfg, profile, names...)

@@ -107,7 +107,8 @@ func partsOf(sys setup.System, client setup.Client, file string) []part {
 	return parts
 }
 
-// disconnect undoes mcpx's changes of a file. It returns true if the file has changes by mcpx, even if the user decides to keep them.
+// disconnect undoes mcpx's changes of a file. It returns true if the file has changes by mcpx, even if the user decides to keep
+// them.
 func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unasked string) (bool, error) {
 	kept, err := backups()
 	if err != nil {
@@ -202,8 +203,9 @@ type wiring struct {
 	checked map[string]catalog.State
 }
 
-// served returns all servers of mcpx's config, and those that have worked with mcpx. Only servers that have worked may be removed from a
-// client's file. A server has worked if its catalogue is on disk and, if there was a check, the check found it ready or idle.
+// served returns all servers of mcpx's config, and those that have worked with mcpx. Only servers that have worked may be removed
+// from a client's file. A server has worked if its catalogue is on disk and, if there was a check, the check found it ready or
+// idle.
 func (w wiring) served(ctx context.Context, file string) (all, worked []setup.Found, err error) {
 	cfg, err := readConfig(ctx, file, w.s)
 	if err != nil {

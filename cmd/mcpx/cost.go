@@ -23,8 +23,8 @@ type cost struct {
 	usage
 	// Slowest is the time that the slowest server took to start, in seconds.
 	Slowest float64 `json:"slowest_start,omitempty"`
-	// Often groups the servers by how many times the daemon runs each of them. It is empty if sessions do not use the daemon, because
-	// each session then runs all servers.
+	// Often groups the servers by how many times the daemon runs each of them. It is empty if sessions do not use the daemon,
+	// because each session then runs all servers.
 	Often []often `json:"often,omitempty"`
 }
 
@@ -34,8 +34,8 @@ type usage struct {
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 }
 
-// often has the servers that the daemon runs equally often: once for each session, once for all sessions in a folder, or once for all
-// sessions of the user.
+// often has the servers that the daemon runs equally often: once for each session, once for all sessions in a folder, or once for
+// all sessions of the user.
 type often struct {
 	Share   conf.Share `json:"share"`
 	Servers []string   `json:"servers"`
@@ -86,8 +86,8 @@ func (c *cli) usesDaemon(cfg *config.Config) bool {
 	return runtime.GOOS != "windows" && c.Daemon && cfg.Daemon
 }
 
-// lines returns lines for the user that say what the servers cost. If sessions use the daemon, the lines say how many times each server
-// runs; otherwise they say what "start": "lazy" would save.
+// lines returns lines for the user that say what the servers cost. If sessions use the daemon, the lines say how many times each
+// server runs; otherwise they say what "start": "lazy" would save.
 func (c *cost) lines() []string {
 	servers, takes := terminal.Count(c.Servers, "server"), "run"
 	if c.Servers == 1 {

@@ -64,7 +64,8 @@ func daemonMain() {
 	memory.Tune()
 	ctx, stop := interruptible()
 	ctx, end := context.WithCancel(ctx)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // caught, and not ignored, because servers would inherit an ignored signal
+	// SIGHUP is caught and not ignored, because servers would inherit an ignored signal.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	lines := &app.Lines{}
 	d := &daemon{
 		reaper: proc.NewReaper(), log: slog.New(slog.NewTextHandler(os.Stderr, nil)), lines: lines,
@@ -158,7 +159,8 @@ func (d *daemon) run(ctx context.Context, s streams, session *attach.Session) er
 	return command.runHere(ctx, c, s)
 }
 
-// enter adds a session to the list of sessions. When the session ends, the caller must call ended, which removes the session from the list.
+// enter adds a session to the list of sessions. When the session ends, the caller must call ended, which removes the session from
+// the list.
 func (d *daemon) enter(a *app.App, session *attach.Session) (ended func()) {
 	one := &daemonSession{app: a, folder: session.Folder, view: a.Config.View, pid: session.PID, began: time.Now()}
 	d.mu.Lock()

@@ -39,7 +39,8 @@ type daemonState struct {
 	Page      string         `json:"page,omitempty"` // the address of the page of mcpx ui; empty if it is closed
 }
 
-// sessionState describes one session over stdio, or one app that commands such as mcpx exec share. Such an app has Kind "exec" and no PID.
+// sessionState describes one session over stdio, or one app that commands such as mcpx exec share. Such an app has Kind "exec" and
+// no PID.
 type sessionState struct {
 	Kind    string        `json:"kind"` // "stdio" or "exec"
 	PID     int           `json:"pid,omitempty"`

@@ -56,14 +56,14 @@ func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	return attach.PlaceOf(path, os.Environ())
 }
 
-// attach serves the session in the daemon. If served is true, err is the error that ended the session. If served is false, err is the
-// reason why the daemon could not serve the session.
+// attach serves the session in the daemon. If served is true, err is the error that ended the session. If served is false, err is
+// the reason why the daemon could not serve the session.
 func (cmd *serveCommand) attach(ctx context.Context, c *cli, s streams, place attach.Place) (served bool, err error) {
 	return c.inDaemon(ctx, s, request{place: place, command: "serve", options: &serveCommand{View: cmd.View, Watch: true}, start: true})
 }
 
-// warm runs a command in the daemon, where servers run already and stay up after the command. If ran is true, err is how the command has
-// ended. If ran is false, the caller must run the command in this process.
+// warm runs a command in the daemon, where servers run already and stay up after the command. If ran is true, err is how the
+// command has ended. If ran is false, the caller must run the command in this process.
 func (c *cli) warm(ctx context.Context, s streams, w daemonCommand) (ran bool, err error) {
 	place, err := c.daemonPlace(s)
 	if place == "" || err != nil {
@@ -147,8 +147,8 @@ type request struct {
 	start   bool // start a daemon if there is none
 }
 
-// inDaemon runs a command in the daemon. If ran is true, err is how the command has ended. If ran is false, the command did not run,
-// and err says why.
+// inDaemon runs a command in the daemon. If ran is true, err is how the command has ended. If ran is false, the command did not
+// run, and err says why.
 func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err error) {
 	start, err := c.describe(s, r)
 	if err != nil {
@@ -165,7 +165,8 @@ func (c *cli) inDaemon(ctx context.Context, s streams, r request) (ran bool, err
 		return false, err
 	}
 	hangups := make(chan os.Signal, 1)
-	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) { // only serve reads the config again at this signal; other commands end
+	// Only serve reads the config again at this signal. The other commands end.
+	if r.command == "serve" && !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
 	}
@@ -210,10 +211,10 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 // lastWords is how long a command goes on printing the output of the daemon after the connection to the daemon was lost.
 const lastWords = time.Second
 
-// handedFiles returns the files for stdin, stdout and stderr that this process gives to the daemon. In place of a terminal it returns a
-// pipe, and this process copies between the pipe and the terminal: the daemon must not change the terminal's flags, which belong to the
-// shell, and a session must end with its terminal. done waits until all output was copied. If its parameter lost is true, the connection to
-// the daemon was lost, and done waits for at most lastWords.
+// handedFiles returns the files for stdin, stdout and stderr that this process gives to the daemon. In place of a terminal it
+// returns a pipe, and this process copies between the pipe and the terminal: the daemon must not change the terminal's flags, which
+// belong to the shell, and a session must end with its terminal. done waits until all output was copied. If its parameter lost is
+// true, the connection to the daemon was lost, and done waits for at most lastWords.
 func handedFiles(s streams) (files [3]*os.File, done func(lost bool), err error) {
 	out := s.out
 	if checked, ok := out.(*checkedWriter); ok {

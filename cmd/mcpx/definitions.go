@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/budget"
 )
 
-// definitions says how many tokens of tool definitions each request to the model contains, if the client puts all definitions into it.
+// definitions says how many tokens of tool definitions each request to the model contains, if the client puts all definitions into
+// it.
 type definitions struct {
 	Direct int `json:"direct"` // without mcpx: the client is connected to each server
 	MCPX   int `json:"mcpx"`
@@ -25,8 +26,8 @@ func definitionsOf(a *app.App) *definitions {
 	return d
 }
 
-// surfaceOf returns a function for [budget.Meter]. That function returns mcpx's own tools and instructions, which a client of mcpx gets in
-// place of the servers' tools and instructions.
+// surfaceOf returns a function for [budget.Meter]. That function returns mcpx's own tools and instructions, which a client of mcpx
+// gets in place of the servers' tools and instructions.
 func surfaceOf(a *app.App) func(*catalog.Snapshot, string) ([]budget.Definition, string) {
 	return func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
 		list, instructions := a.View.Surface(snap, client)

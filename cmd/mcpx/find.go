@@ -100,8 +100,8 @@ func (c *cli) unreached(err error) error {
 		`"registry" in the config names another registry`}
 }
 
-// publishedAs finds the server that the user means: by its full name in the registry, or by the part of the name after the slash if only
-// one server has this part.
+// publishedAs finds the server that the user means: by its full name in the registry, or by the part of the name after the slash if
+// only one server has this part.
 func (c *cli) publishedAs(ctx context.Context, registry published.Registry, name string) (*published.Server, error) {
 	if strings.Contains(name, "/") {
 		server, err := registry.Latest(ctx, name)

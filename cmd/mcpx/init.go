@@ -257,8 +257,8 @@ func (cmd *initCommand) write(ctx context.Context, w wiring, next draft) (bool, 
 	return true, nil
 }
 
-// writeWith stores the secrets that the new text names in the keyring, and then makes the change, as [setup.Backups.Write] does. If the
-// file does not get the text, the keyring gets back what it had.
+// writeWith stores the secrets that the new text names in the keyring, and then makes the change, as [setup.Backups.Write] does. If
+// the file does not get the text, the keyring gets back what it had.
 func writeWith(ctx context.Context, kept setup.Backups, change setup.Change, secrets []setup.Secret) (backup string, err error) {
 	undo, err := app.KeepSecrets(ctx, secrets)
 	if err != nil {
@@ -406,8 +406,8 @@ func (w wiring) undoInit(ctx context.Context, file string) error {
 	return nil
 }
 
-// warnConnected names the clients that start mcpx with this config file, because mcpx init --undo leaves them connected. Clients whose
-// servers were moved to mcpx have no servers once the config is gone.
+// warnConnected names the clients that start mcpx with this config file, because mcpx init --undo leaves them connected. Clients
+// whose servers were moved to mcpx have no servers once the config is gone.
 func (w wiring) warnConnected(file string) {
 	for _, client := range setup.Clients() {
 		servers, _ := client.Servers(client.File(w.sys), w.s.reading()) // servers is empty after an error

@@ -81,8 +81,8 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 	return printResult(s, result, cmd.JSON)
 }
 
-// find waits until the server and the tool can be shown. If the tool is not in the catalogue on disk, which may be out of date, find
-// starts the server.
+// find waits until the server and the tool can be shown. If the tool is not in the catalogue on disk, which may be out of date,
+// find starts the server.
 func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	if status, ok := a.Registry.Status(cmd.Server); ok && status.State != catalog.Idle {
 		a.Registry.Ask(cmd.Server) // the server starts anyway; Ask keeps it up for the next command in the daemon

@@ -21,8 +21,8 @@ func (cmd *lockCommand) Help() string {
 		"mcpx warns, or hides the tool (pin: block).\n\n" + examples("mcpx lock", "mcpx lock github --yes")
 }
 
-// Run approves the tools in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise it
-// approves them in this process.
+// Run approves the tools in the daemon, if one runs, so that a server that sessions share is not started a second time. Otherwise
+// it approves them in this process.
 func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if ran, err := c.warm(ctx, s, daemonCommand{command: "lock", options: cmd, reads: !cmd.Yes}); ran {
 		return err

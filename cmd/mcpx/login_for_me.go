@@ -15,9 +15,9 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// forMe sends the user's token to a hosted mcpx, which answers with the address of a page and a code. The user types the code into the
-// page. That proves that the user of the browser is the principal of the token. Without a code in the answer, the user has to sign in
-// on the page.
+// forMe sends the user's token to a hosted mcpx, which answers with the address of a page and a code. The user types the code into
+// the page. That proves that the user of the browser is the principal of the token. Without a code in the answer, the user has to
+// sign in on the page.
 func (cmd *loginCommand) forMe(ctx context.Context, s streams) error {
 	switch {
 	case cmd.For == "" || cmd.URL == "":

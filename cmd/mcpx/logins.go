@@ -175,8 +175,8 @@ func loginsOfRunning(ctx context.Context, processes []*control.Running, end []st
 	return all, possible, err
 }
 
-// logins answers the request of mcpx logins. If the query names logins, it ends and returns these logins; otherwise it returns all open
-// logins.
+// logins answers the request of mcpx logins. If the query names logins, it ends and returns these logins; otherwise it returns all
+// open logins.
 func (r *reloading) logins(ctx context.Context, query control.LoginsQuery) control.LoginsAnswer {
 	all, has, err := r.app.Logins(ctx)
 	if err == nil && !has {

@@ -56,8 +56,8 @@ type commandRow struct {
 	tag        string // for kong
 }
 
-// allCommands returns all commands in the order of the help: what serves, what edits files of mcpx and its clients, credentials, what uses
-// the servers of the config, the daemon, and the rest.
+// allCommands returns all commands in the order of the help: what serves, what edits files of mcpx and its clients, credentials,
+// what uses the servers of the config, the daemon, and the rest.
 func allCommands() []commandRow {
 	return []commandRow{
 		{"serve", "Serve over stdio, or over HTTP with --http.", &serveCommand{}, `default:"withargs"`},
@@ -135,15 +135,15 @@ type streams struct {
 	getenv            func(string) (string, bool)
 	// absent means that the command works even if secrets that only a hosted mcpx needs are missing.
 	absent bool
-	// origin describes the process that sent the command to the daemon, and reloads receives the signals with which that process asks
-	// the daemon to read the config again. Outside the daemon, both are zero.
+	// origin describes the process that sent the command to the daemon, and reloads receives the signals with which that process
+	// asks the daemon to read the config again. Outside the daemon, both are zero.
 	origin  app.Origin
 	reloads <-chan os.Signal
-	// began tells the daemon that a session with this app has begun. Its result ended must be called when the session ends. began is nil
-	// outside the daemon.
+	// began tells the daemon that a session with this app has begun. Its result ended must be called when the session ends. began
+	// is nil outside the daemon.
 	began func(*app.App) (ended func())
-	// keep returns an app that several commands of the daemon share. Its result done must be called after use. keep is nil outside the
-	// daemon.
+	// keep returns an app that several commands of the daemon share. Its result done must be called after use. keep is nil outside
+	// the daemon.
 	keep func(cfg *config.Config, profile app.Profile, names ...string) (a *app.App, done func(), err error)
 }
 
@@ -162,8 +162,8 @@ func main() {
 	os.Exit(code)
 }
 
-// forgetEmptyVariables unsets those environment variables whose names begin with MCPX_ and whose values are empty. Compose files and
-// ${X:-} often create such variables, and kong would treat them as flags with empty values.
+// forgetEmptyVariables unsets those environment variables whose names begin with MCPX_ and whose values are empty. Compose files
+// and ${X:-} often create such variables, and kong would treat them as flags with empty values.
 func forgetEmptyVariables() {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
@@ -253,8 +253,8 @@ func conclude(ctx context.Context, s streams, err error) int {
 	return report(s.err, err)
 }
 
-// checkedWriter remembers the first error of a write, because a command whose output is lost must not exit with 0. Only one goroutine
-// may use it. The command serve handles write errors itself, so it takes the writer out of the checkedWriter.
+// checkedWriter remembers the first error of a write, because a command whose output is lost must not exit with 0. Only one
+// goroutine may use it. The command serve handles write errors itself, so it takes the writer out of the checkedWriter.
 type checkedWriter struct {
 	io.Writer
 	err error

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// polled returns a reader of input. If input is a pipe or a socket, Go's network poller waits for data. Then a waiting read does not block
-// a thread, and the thread that has read a call also runs it. With one caller this saves a fifth of the time that mcpx adds to a call. The
-// reader makes input non-blocking. The caller must call restore at the end, which makes input blocking again, because other processes may
-// use the same pipe.
+// polled returns a reader of input. If input is a pipe or a socket, Go's network poller waits for data. Then a waiting read does
+// not block a thread, and the thread that has read a call also runs it. With one caller this saves a fifth of the time that mcpx
+// adds to a call. The reader makes input non-blocking. The caller must call restore at the end, which makes input blocking again,
+// because other processes may use the same pipe.
 //
-// polled leaves a terminal as it is, because the shell uses it too. It also leaves a socket that is one of the outputs as it is, because
-// writes to a non-blocking output would fail while the client is slow to read.
+// polled leaves a terminal as it is, because the shell uses it too. It also leaves a socket that is one of the outputs as it is,
+// because writes to a non-blocking output would fail while the client is slow to read.
 func polled(input io.Reader, outputs ...*os.File) (_ io.Reader, restore func()) {
 	unchanged := func() {}
 	file, ok := input.(*os.File)

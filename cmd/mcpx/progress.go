@@ -30,8 +30,8 @@ func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]strin
 	return silent
 }
 
-// installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the progress on
-// stderr. A command must not end earlier, because an interrupted install can leave a broken cache.
+// installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the
+// progress on stderr. A command must not end earlier, because an interrupted install can leave a broken cache.
 func installed(ctx context.Context, a *app.App, s streams) {
 	if slices.ContainsFunc(attempts(a), func(one attempt) bool { return one.installing }) {
 		showing(ctx, a, s, a.Registry.WaitInstalled)
@@ -152,8 +152,8 @@ func names(all []attempt) string {
 	return strings.Join(list, ", ")
 }
 
-// picture returns the lines that a terminal shows: a line for each server, and a last line with numbers. room is the maximum number of
-// lines. If there are too many servers, picture leaves out servers, first those whose attempt has ended.
+// picture returns the lines that a terminal shows: a line for each server, and a last line with numbers. room is the maximum number
+// of lines. If there are too many servers, picture leaves out servers, first those whose attempt has ended.
 func (p *progress) picture(room int) []string {
 	open, over := p.now()
 	shown := slices.Concat(open, over)

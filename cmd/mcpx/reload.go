@@ -66,8 +66,9 @@ func noAnswer(silent int) string {
 	return plural(silent, "running mcpx does", "running mcpx do") + " not answer"
 }
 
-// readers finds this user's running mcpx processes. processes has those that use the config file with this absolute path; the caller must
-// close or reload each of them. others has the config files of the other processes. silent is the number of processes that do not answer.
+// readers finds this user's running mcpx processes. processes has those that use the config file with this absolute path; the
+// caller must close or reload each of them. others has the config files of the other processes. silent is the number of processes
+// that do not answer.
 func readers(ctx context.Context, path string) (processes []*control.Running, others []string, silent int) {
 	running, silent := control.Find(ctx)
 	for _, one := range running {
@@ -82,8 +83,8 @@ func readers(ctx context.Context, path string) (processes []*control.Running, ot
 	return processes, others, silent
 }
 
-// hintReload tells the user, after a change of the config file, how to make running mcpx processes use the change. It prints nothing if
-// there are no such processes.
+// hintReload tells the user, after a change of the config file, how to make running mcpx processes use the change. It prints
+// nothing if there are no such processes.
 func (c *cli) hintReload(ctx context.Context, s streams, file string) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -179,8 +180,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// listen opens the control socket, through which commands such as mcpx reload find and ask this process. It passes on each request for a
-// reload to the channel requests. stop closes the socket. If the socket cannot be made, mcpx serves without one.
+// listen opens the control socket, through which commands such as mcpx reload find and ask this process. It passes on each request
+// for a reload to the channel requests. stop closes the socket. If the socket cannot be made, mcpx serves without one.
 func (r *reloading) listen(requests chan<- app.ReloadRequest) (stop func()) {
 	file, err := filepath.Abs(r.app.Config.Path)
 	var socket *control.Socket

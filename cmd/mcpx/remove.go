@@ -29,8 +29,8 @@ func (cmd *removeCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// editServer calls edit to change the entry of a server in the text of the config. The parameter name is the server's name in the file,
-// or the name that mcpx shows to clients; edit gets the name in the file.
+// editServer calls edit to change the entry of a server in the text of the config. The parameter name is the server's name in the
+// file, or the name that mcpx shows to clients; edit gets the name in the file.
 func (c *cli) editServer(s streams, name string, edit func(data []byte, name string) ([]byte, error)) (file string, err error) {
 	var names []string
 	file, err = c.editConfig(s, func(data []byte) ([]byte, error) {

@@ -50,8 +50,8 @@ func (cmd *serveCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	return cmd.serve(ctx, c, s, nil)
 }
 
-// serve serves in this process. reason is why the daemon did not serve the session; nil if the session was not meant for the daemon, or if
-// this process is the daemon.
+// serve serves in this process. reason is why the daemon did not serve the session; nil if the session was not meant for the
+// daemon, or if this process is the daemon.
 func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, reason error) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
@@ -150,8 +150,8 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	return a, log, func() { closeTrace(); closeFile() }, err
 }
 
-// When the file of --trace has traceMegabytes, mcpx renames it and begins a new file. mcpx keeps the last oldTraces renamed files. In the
-// same way, logMegabytes and oldLogs apply to the config key log_file.
+// When the file of --trace has traceMegabytes, mcpx renames it and begins a new file. mcpx keeps the last oldTraces renamed files.
+// In the same way, logMegabytes and oldLogs apply to the config key log_file.
 const (
 	traceMegabytes, oldTraces = 50, 1
 	logMegabytes, oldLogs     = 10, 3
@@ -193,12 +193,13 @@ type openLogs struct {
 	byPath map[string]*lumberjack.Logger
 }
 
-// logFiles has one logger for each log file, which all sessions of a daemon use: of two loggers, neither would know that the other one has
-// renamed the file. A logger that is closed opens its file again at the next write. It stays in the map, because it has a goroutine that
-// ends only with the process.
+// logFiles has one logger for each log file, which all sessions of a daemon use: of two loggers, neither would know that the other
+// one has renamed the file. A logger that is closed opens its file again at the next write. It stays in the map, because it has a
+// goroutine that ends only with the process.
 var logFiles openLogs
 
-// open returns the logger of a file. The logger opens the file again at its next write, because somebody may have moved the file away.
+// open returns the logger of a file. The logger opens the file again at its next write, because somebody may have moved the file
+// away.
 func (o *openLogs) open(path string) *lumberjack.Logger {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -246,8 +247,8 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	return stop, nil
 }
 
-// ended logs err, the error that ended serving, and returns errFailed for the exit code. over is how the clients were served: "stdio" or
-// "HTTP". ended does not return err itself, because printing it would block if the client does not read stderr.
+// ended logs err, the error that ended serving, and returns errFailed for the exit code. over is how the clients were served:
+// "stdio" or "HTTP". ended does not return err itself, because printing it would block if the client does not read stderr.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil

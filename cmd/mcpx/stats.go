@@ -56,8 +56,8 @@ func (cmd *statsCommand) Run(c *cli, s streams) error {
 	return nil
 }
 
-// figure returns a number of saved tokens for a table: green if mcpx has saved tokens, yellow if it has cost some (a negative number),
-// "-" for 0.
+// figure returns a number of saved tokens for a table: green if mcpx has saved tokens, yellow if it has cost some (a negative
+// number), "-" for 0.
 func figure(sc terminal.Screen, n int64) string {
 	switch text := terminal.Number(int(n)); {
 	case n > 0:

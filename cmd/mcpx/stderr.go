@@ -15,8 +15,8 @@ const (
 	stderrBytes = 1 << 20
 	// lastLines is how long close waits, at most, until the queued lines are written.
 	lastLines = 200 * time.Millisecond
-	// gatherLines is the shortest time between two writes, so that one write has many lines. With thousands of calls a second, a write
-	// for each line would take too much time.
+	// gatherLines is the shortest time between two writes, so that one write has many lines. With thousands of calls a second, a
+	// write for each line would take too much time.
 	gatherLines = 5 * time.Millisecond
 	// A buffer is used again for further lines if it is not larger than spareBytes.
 	spareBytes = 64 << 10

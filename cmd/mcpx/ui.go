@@ -60,8 +60,8 @@ type ui struct {
 	reading  config.Options
 }
 
-// newUI makes the page for the servers of the config. The parameter lines receives the log, which the page shows. The caller must call
-// serve, which closes the port and the app.
+// newUI makes the page for the servers of the config. The parameter lines receives the log, which the page shows. The caller must
+// call serve, which closes the port and the app.
 func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error) {
 	path, err := c.findConfig(s)
 	if err != nil {

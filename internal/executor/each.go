@@ -106,8 +106,8 @@ type oneOf struct {
 
 // checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid and the tool is
 // read-only, only that call fails. Any other error makes the whole request fail: invalid arguments for a tool that is not
-// read-only, no such tool, an invalid filter. In that case, the result refused has the server and
-// the tool, as far as they were found, for the failure that the client gets.
+// read-only, no such tool, an invalid filter. In that case, the result refused has the server and the tool, as far as they were
+// found, for the failure that the client gets.
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
 	if err := e.replaceInEach(ctx, r); err != nil {
 		return nil, nil, refused, err

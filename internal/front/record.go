@@ -53,8 +53,8 @@ const (
 	maxRecordBytes = 32 << 20
 )
 
-// NewSessions returns a store of session records in the memory of this process. Processes with the same secret can serve each other's
-// sessions; see [state.NewSealed].
+// NewSessions returns a store of session records in the memory of this process. Processes with the same secret can serve each
+// other's sessions; see [state.NewSealed].
 func NewSessions(secret *state.Secret) state.Sessions[Session] {
 	return state.NewSealed[Session]([]*state.Secret{secret}, "session", state.NewRecords(maxRecords, maxRecordBytes))
 }

@@ -329,7 +329,8 @@ func (p *suspendedCall) requests() []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, `"%s":{"method":%s,"params":%s}`, key, wire.Encode(q.method), orEmpty(q.params)) // go-sdk 1.8 needs params
+		// The Go SDK 1.8 refuses a request without params.
+		out = fmt.Appendf(out, `"%s":{"method":%s,"params":%s}`, key, wire.Encode(q.method), orEmpty(q.params))
 	}
 	return append(out, '}')
 }

@@ -127,8 +127,8 @@ func answers(address string) error {
 	}
 }
 
-// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port
-// they got if they are given 0. Systems choose ports above 32767 for connections, and for programs that listen on port 0: so none of
+// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port they
+// got if they are given 0. Systems choose ports above 32767 for connections, and for programs that listen on port 0: so none of
 // these takes the port before the gateway listens. freePort returns 0 if it finds no port.
 func freePort() int {
 	for range 1000 {

@@ -101,7 +101,8 @@ func release(out, only, key string) error {
 		if err != nil {
 			return fmt.Errorf("building for %s/%s: %w", p.os, p.arch, err)
 		}
-		if r.version, err = versionOf(one.info); err != nil { // read before the other platforms are built, because building takes minutes
+		// The version is read before the other platforms are built, because building takes minutes.
+		if r.version, err = versionOf(one.info); err != nil {
 			return err
 		}
 		binaries = append(binaries, one)
