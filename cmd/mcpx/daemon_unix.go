@@ -25,9 +25,9 @@ import (
 // daemon.
 const withinVariable = "MCPX_DAEMON_WITHIN"
 
-// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon: the
-// session does not serve an MCP client over stdio, it has a flag that the daemon cannot serve, such as --trace, or daemonPlace
-// returns "". An error means that there is no usable address.
+// place returns the address of the daemon for this session. It returns "" if the session should run without a daemon. That is so if
+// the session does not serve an MCP client over stdio, if it has a flag that the daemon cannot serve, such as --trace, or if
+// daemonPlace returns "". An error means that there is no usable address.
 func (cmd *serveCommand) place(c *cli, s streams) (attach.Place, error) {
 	if _, file := s.in.(*os.File); !file || s.terminal || cmd.HTTP != "" || cmd.Demo || cmd.Trace != "" || cmd.Pprof != "" {
 		return "", nil
@@ -211,10 +211,10 @@ func (c *cli) describe(s streams, r request) (attach.Start, error) {
 // lastWords is how long a command goes on printing the output of the daemon after the connection to the daemon was lost.
 const lastWords = time.Second
 
-// handedFiles returns the files for stdin, stdout and stderr that this process gives to the daemon. In place of a terminal it
-// returns a pipe, and this process copies between the pipe and the terminal: the daemon must not change the terminal's flags, which
-// belong to the shell, and a session must end with its terminal. done waits until all output was copied. If its parameter lost is
-// true, the connection to the daemon was lost, and done waits for at most lastWords.
+// handedFiles returns the files for stdin, stdout and stderr that this process gives to the daemon. It replaces a terminal by a
+// pipe, and this process then copies between the pipe and the terminal. There are two reasons: the daemon must not change the
+// terminal's flags, which belong to the shell, and a session must end with its terminal. done waits until all output was copied. If
+// its parameter lost is true, the connection to the daemon was lost, and done waits for at most lastWords.
 func handedFiles(s streams) (files [3]*os.File, done func(lost bool), err error) {
 	out := s.out
 	if checked, ok := out.(*checkedWriter); ok {

@@ -139,8 +139,8 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 	return sources, nil
 }
 
-// show prints the files that were found (sources), the servers in them that init will add to the config (merged), and those that it
-// will not add, with the reason (skipped).
+// show prints three lists: the files that were found (sources), the servers that init will add to the config (merged), and the
+// servers that it will not add, with the reason (skipped).
 func (cmd *initCommand) show(w wiring, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
 	s, sys := w.s, w.sys
 	section := func(title string, heads []string, rows []terminal.Row) {

@@ -88,9 +88,9 @@ func printLogins(s streams, all []app.Login) {
 	fmt.Fprint(s.out, s.screen.Table(len(rows[0].Cells), rows))
 }
 
-// loginsOf returns the logins of the running mcpx processes that use the config or, if none runs that can have logins, the logins
-// that are stored on this machine. If end is not empty, loginsOf ends the logins whose IDs or principals' names are in end, and
-// returns only those. Then it is an error if a process does not answer, because this process may still accept the ended logins.
+// loginsOf returns the logins of the running mcpx processes that use the config. If none of them can have logins, it returns the
+// logins that are stored on this machine. If end is not empty, loginsOf ends the logins whose IDs or principals' names are in end,
+// and returns only those. Then it is an error if a process does not answer, because this process may still accept the ended logins.
 func loginsOf(ctx context.Context, c *cli, s streams, end []string) ([]app.Login, error) {
 	path, err := c.findConfig(s)
 	if err != nil {

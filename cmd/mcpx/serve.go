@@ -193,9 +193,9 @@ type openLogs struct {
 	byPath map[string]*lumberjack.Logger
 }
 
-// logFiles has one logger for each log file, which all sessions of a daemon use: of two loggers, neither would know that the other
-// one has renamed the file. A logger that is closed opens its file again at the next write. It stays in the map, because it has a
-// goroutine that ends only with the process.
+// logFiles has one logger for each log file. All sessions of a daemon use the same logger for a file, because a second logger would
+// not notice that the first one has renamed the file. A closed logger opens its file again at the next write. It stays in the map,
+// because it has a goroutine that ends only with the process.
 var logFiles openLogs
 
 // open returns the logger of a file. The logger opens the file again at its next write, because somebody may have moved the file

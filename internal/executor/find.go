@@ -42,8 +42,8 @@ func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound returns the failure for a tool that s does not have. It names the servers that have the tool, of those that the
-// caller of r sees.
+// ToolNotFound returns the failure for a tool that s does not have. If other servers have the tool and the caller of r sees them,
+// the failure names them.
 func (e *Executor) ToolNotFound(r *Request, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(r, s, name).failure()
 }

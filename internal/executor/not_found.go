@@ -63,10 +63,10 @@ func (m *notFoundError) said(limit int) string {
 	return fmt.Sprintf("no tool %q on server %q", name, m.server.Name)
 }
 
-// owners returns the servers that have the tool, of those that the caller of r sees. If no server has the tool, owners reads
-// the wanted name as server.tool. If that names no tool either, it returns the servers with a tool whose name differs from the
-// wanted name only in case and separators. It leaves out the server whose name is the parameter except. It returns nil if there
-// are more than maxOwners servers, or if the wanted name is longer than maxOwned bytes.
+// owners returns the servers that have the tool, but only servers that the caller of r sees. If there are none, owners reads the
+// wanted name as server.tool. If there is no such tool either, it returns the servers with a tool whose name differs from the
+// wanted name only in case and separators. It leaves out the server whose name is the parameter except. It returns nil if there are
+// more than maxOwners servers, or if the wanted name is longer than maxOwned bytes.
 func (e *Executor) owners(r *Request, tool, except string) []owner {
 	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -125,7 +125,7 @@ func (e *Executor) qualified(r *Request, name string) (readings []owner) {
 }
 
 // Qualified splits a name that consists of a server's name and a tool's name, as in "time.get_current_time" or
-// "time__get_current_time". ok reports whether exactly one tool matches, of those that the caller of r sees.
+// "time__get_current_time". ok is true if the caller of r sees exactly one tool that the name can mean.
 func (e *Executor) Qualified(r *Request, name string) (server, tool string, ok bool) {
 	readings := e.qualified(r, name)
 	if len(readings) != 1 {

@@ -32,8 +32,8 @@ type pending struct {
 
 func newPending() *pending { return &pending{due: make(chan struct{}, 1)} }
 
-// maxUnknown limits the pending notifications with unknown methods; further ones are dropped. The limit is needed because no
-// such notification replaces an earlier one.
+// maxUnknown limits the pending notifications with unknown methods. When so many are pending, a new one is dropped. The limit is
+// needed because no notification with an unknown method replaces another.
 const maxUnknown = 1000
 
 // add adds a note. It replaces an earlier note about the same list or resource, if there is one. If there are already maxUnknown

@@ -119,9 +119,9 @@ func (f *Front) post(e *exchange) {
 	}
 }
 
-// modernRequest answers a modern request. The modern era has no sessions, so each request gets a new [caller.Client]. Requests
-// whose clients have the same [caller.Home] share their sessions with PerClient servers, the servers with a session for each
-// client.
+// modernRequest answers a modern request. The modern era has no sessions, so each request gets a new [caller.Client]. Requests of
+// the same client program (the same [caller.Home]) share one session with each PerClient server. Such a server has a session for
+// each client.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -256,8 +256,9 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 // refusedBatch is the error for a batch with more messages than [wire.Batch] allows.
 var refusedBatch = &rpcError{code: mcp.INVALID_REQUEST, message: wire.ErrLargeBatch.Error() + "; none of them was read"}
 
-// admit counts a message that came without an HTTP request of its own towards the principal's limits, and waits if the limits
-// demand a delay. If admit returns an error, the message is refused: it is over a limit, or ctx has ended.
+// admit counts a message towards the limits of its principal, and waits if the limits demand a delay. It is for messages that did
+// not come in an HTTP request of their own. If admit returns an error, the message is refused: it is over a limit, or ctx has
+// ended.
 func (f *Front) admit(ctx context.Context, who *caller.Principal) *rpcError {
 	wait, over := f.options.Admission.Request(who)
 	if over != nil {

@@ -154,8 +154,9 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	return nil, err
 }
 
-// takeUp returns the session in memory for a record, and makes it if there is none. If the session in memory has ended because it
-// was idle, takeUp first waits until release has removed it. Otherwise release would also detach the new session from the view.
+// takeUp returns the session in memory for a record, and makes it if there is none. If the session in memory has ended, for
+// example because it was idle, takeUp first waits until release has removed it. Otherwise release would also detach the new session
+// from the view.
 func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	for {
 		f.sessions.making.Lock()

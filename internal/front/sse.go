@@ -22,8 +22,8 @@ import (
 // it has no stored record.
 type sseStreams struct{ sync.Map } // the values are *sseStream
 
-// ServeSSE opens a stream. The stream ends with its connection, when its credential expires, or when the front ends its
-// streams, as with EndStreams or EndUnknown. The parameter messages is the path to which the client posts its messages
+// ServeSSE opens a stream. The stream ends with its connection or when the client's credential expires. It also ends if the front
+// ends its streams, as with EndStreams or EndUnknown. The parameter messages is the path to which the client posts its messages
 // (PostSSE), escaped as in a URL.
 func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
 	if r.Method != http.MethodGet {

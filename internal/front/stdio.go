@@ -369,8 +369,8 @@ func (s *stdioServer) request(m *message) incoming {
 // steps, which takes a fifth of the time of a small call.
 const maxIdle = 64
 
-// work answers a request and then further ones. It returns when there are already enough idle workers, or when the channel stop
-// is closed.
+// work answers a request, and then waits for more requests. It returns when there are already enough idle workers, or when the
+// channel stop is closed.
 func (s *stdioServer) work(j *job) {
 	for {
 		s.run(j, s.out.now)

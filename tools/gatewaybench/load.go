@@ -162,8 +162,8 @@ func (l loaded) rate() float64 { return float64(len(l.micros)) / l.elapsed.Secon
 const stragglers = 4 * time.Second
 
 // load lets several callers call echo for the duration length. Each call has a text of its own, which must be in the answer. If a
-// call fails, load returns an error. If a call only takes too long, load leaves it out, and its caller makes no more calls: so a
-// slow gateway is measured by the calls that it answered.
+// call fails, load returns an error. If a call only takes too long, load leaves it out, and the caller of this call makes no more
+// calls. So a slow gateway is measured by the calls that it answered.
 func (t *target) load(ctx context.Context, callers int, length time.Duration) (l loaded, err error) {
 	sessions, err := t.sessionsFor(ctx, callers)
 	if err != nil {

@@ -256,8 +256,8 @@ func logName(figure string, p *peer, transport string) string {
 	return filepath.Join("logs", name+".log")
 }
 
-// show prints what a model sees of a peer in front of two servers: the tools, the answers to the calls by which it learns a
-// tool and searches for tools, and the answer to a call of echo.
+// show prints what a model sees of a peer in front of two servers: the peer's tools, the answers when the model learns a tool and
+// searches for tools, and the answer to a call of echo.
 func (b *bench) show(name string) error {
 	chosen, err := pick(allPeers(), name, func(p *peer) string { return p.name })
 	if err != nil {

@@ -127,9 +127,9 @@ func answers(address string) error {
 	}
 }
 
-// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways do not say which port they
-// got if they are given 0. Systems choose ports above 32767 for connections, and for programs that listen on port 0: so none of
-// these takes the port before the gateway listens. freePort returns 0 if it finds no port.
+// freePort returns a port that is free now. The bench chooses the port of a gateway, because gateways that are given port 0 do not
+// say which port they got. The port is below 32768. Systems choose only higher ports for connections and for programs that listen
+// on port 0, so they do not take the port before the gateway listens. freePort returns 0 if it finds no port.
 func freePort() int {
 	for range 1000 {
 		port := 20_000 + rand.IntN(12_000)
