@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/desk/attach"
 )
 
-// daemonCommand is a command that runs in the daemon if possible, because servers run there already.
+// daemonCommand is a command that runs in the daemon if possible, because the servers that the command needs may run there already.
 type daemonCommand struct {
 	command string
 	options any  // the flags and arguments of the command

@@ -77,7 +77,7 @@ func serveHint(args []string, line typedLine) string {
 	return ""
 }
 
-// usageHint returns advice for the user who has given a wrong command line. There always is some.
+// usageHint returns advice for a user who has given a wrong command line. The advice is never empty.
 func usageHint(parser *kong.Kong, args []string) string {
 	names, line := commands(parser), readLine(parser.Model.Node, args)
 	first := line.node.Path() // such as "token new"

@@ -53,8 +53,8 @@ func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// hiddenInput reads a line from the terminal without showing it. If stdin is no terminal, it reads stdin to the end, but stops soon
-// after as many bytes as the largest permitted secret has.
+// hiddenInput reads a line from the terminal without showing it. If stdin is no terminal, it reads stdin to the end, but at most
+// two bytes more than a secret may have.
 func hiddenInput(ctx context.Context, s streams, prompt string) (string, error) {
 	if file, ok := s.in.(*os.File); ok && s.terminal {
 		fmt.Fprint(s.err, prompt)

@@ -183,8 +183,8 @@ func (e run) finish(ctx context.Context, r *Request, t target, raw json.RawMessa
 const largeResult = 256 << 10
 
 // shape makes the answer from a result. For a large result it first waits until e.work permits that, unless the content is not
-// changed (Untouched). If too many calls wait, the result is dropped. If there is a filter or a grep, shape does not wait:
-// package results then does.
+// changed (Untouched). If too many calls wait, the result is dropped. If there is a filter or a grep, shape itself does not wait,
+// because package results waits in that case.
 func (e run) shape(ctx context.Context, r *Request, t target, raw json.RawMessage) (*results.Result, error) {
 	a := e.answer(r, t)
 	if len(raw) >= largeResult && a.Select == "" && a.Grep == "" && !a.Untouched {

@@ -328,5 +328,5 @@ func numericCode(rpc *wire.RPCError) any {
 	return rpc.OddCode
 }
 
-// dataTokens is the maximum length, in tokens, of the error's data in the text for the model.
+// dataTokens is the maximum length, in tokens, of the member data of a server's error in the text for the model.
 const dataTokens = 300

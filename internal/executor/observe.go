@@ -75,8 +75,8 @@ func (e run) tell(event *request.Event, r *Request, result *results.Result) {
 // maxSaid is the maximum length, in bytes, of the error text in an event.
 const maxSaid = 1000
 
-// beginning returns at most maxSaid bytes of an error text, as a string of its own, so that an event that is kept does not keep
-// the whole text in memory.
+// beginning returns at most maxSaid bytes of an error text. The result is a copy: otherwise a stored event would keep the whole
+// text in memory.
 func beginning(text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxSaid)], ""))
 }

@@ -73,8 +73,8 @@ var unknownTool = pattern.New(`(?i)\b(?:unknown|no such|invalid) tool\b|\btool\b
 // result would take a tenth of the time of the call.
 const longestUnknown = 16 << 10
 
-// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. If the tool
-// itself has written such a text, mcpx only lists the tools once more than necessary.
+// unknownThere reports whether an answer, either a result or an error, says that the server does not know the tool. The tool itself
+// may have written such a text. Then unknownThere is wrong, but mcpx only lists the tools once more than necessary.
 func unknownThere(raw json.RawMessage, err error, tool string) bool {
 	says := func(text string) bool {
 		return len(text) < 500+len(tool) && strings.Contains(text, tool) && unknownTool.MatchString(text)

@@ -60,7 +60,7 @@ func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 	}
 }
 
-// maxLogged is the highest number of characters of a method that are logged.
+// maxLogged is the highest number of characters of a method's name in the log.
 const maxLogged = 80
 
 // answeredWith records in an event how a request was answered. code is the JSON-RPC error code, or 0 for a result. bytes is the

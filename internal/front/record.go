@@ -104,8 +104,8 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// live makes the session in memory for a record. It exists until release. The caller has counted the session with Admission
-// already. opened means that the client has opened the session just now, in this process.
+// live makes the session in memory for a record. The session stays in memory until release. The caller has counted the session with
+// Admission already. opened means that the client has opened the session just now, in this process.
 func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header, opened bool) *session {
 	s := f.newSession(id, record, who, nil, headers)
 	s.id, s.opened = id, opened

@@ -237,7 +237,7 @@ func fastmcpGateway() *peer {
 }
 
 // gatewayName returns the name of a tool behind fastmcp-gateway. If several servers have a tool with the same name, fastmcp-gateway
-// puts the server's name before it. Among the tools of the bench, only those in the list have such names.
+// puts the server's name before it. Among the tools of the bench, that happens only to the four tools named here.
 func gatewayName(server, tool string) string {
 	if slices.Contains([]string{"echo", "pid", "json_mb", "text_mb"}, tool) {
 		return server + "_" + tool
