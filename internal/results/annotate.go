@@ -9,8 +9,8 @@ import (
 )
 
 // Annotate tells the client how mcpx interpreted the arguments. The member _meta of the result lists the arguments that mcpx
-// converted or left out. A text block, which the model sees, names each of two other things: an object that was needlessly put
-// around all arguments, and arguments that the tool does not declare and may have ignored.
+// converted or left out. Two other things are told to the model, each in a text block: mcpx took the arguments out of an object
+// that was needlessly put around them, or the tool does not declare some arguments, and may have ignored them.
 func (r *Result) Annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {

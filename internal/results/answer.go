@@ -11,14 +11,16 @@ import (
 type Answer struct {
 	Pages
 	Format Format
-	// Select is a jq filter for the JSON of the result. Grep is a regular expression for the items or lines of the result's
-	// texts, or of what Select selects. Each may be empty. For a result that is an error, neither is used.
+	// Select is a jq filter for the JSON of the result. Grep is a regular expression: of the result's texts or, with Select, of the
+	// filter's output, the client gets only the items or lines that match. Each may be empty. For a result that is an error,
+	// neither is used.
 	Select, Grep string
-	// Type says how inspect shows the type of the tool's results, since the filter in Select was written for that. Without Select,
-	// Type is not used.
+	// Type says how inspect shows the type of the tool's results. The filter in Select was written for the type that inspect shows.
+	// Without Select, Type is not used.
 	Type Type
-	// Untouched means that the result is not compressed, not searched with Grep and not cut. Select and Links still apply. Verbatim
-	// means that texts are not compressed, but are cut if they are too long.
+	// Untouched means that the result is not compressed, not searched with Grep and not cut. Links still applies. If a filter is
+	// applied (Select), Untouched has no effect on its output. Verbatim means that texts are not compressed, but are cut if they
+	// are too long.
 	Untouched, Verbatim bool
 	// Learn gets a sample of the JSON or text that a filter would be applied to. It is not called if the result is an
 	// error. May be nil.

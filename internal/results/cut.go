@@ -10,10 +10,10 @@ import (
 	"mcpx/internal/jq"
 )
 
-// Pages cuts the results of one call to the client's limits, and keeps the complete result in Store if it has cut it.
+// Pages cuts the result of one call to the client's limits. If it cuts a result, it keeps the complete result in Store.
 type Pages struct {
 	Store *Store
-	// Principal owns the kept results; only it can read them.
+	// Principal owns the kept results; no other principal can read them.
 	Principal string
 	// Origin is the tool whose results are kept.
 	Origin Origin
@@ -62,9 +62,10 @@ func (p Pages) limit() int {
 	return 1 << 30
 }
 
-// weigh returns the weight of texts. With this one number, limit() stands for both limits: if the weight is at most limit(), the
-// texts have neither too many tokens nor too many bytes. The weight is the number of tokens. But if Bytes is set, the weight is at
-// least limit() * bytes of the texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of limit().
+// weigh returns the weight of texts, a number that combines their tokens and bytes. If the weight is at most limit(), the texts
+// exceed neither the limit of tokens nor the limit of bytes. The weight is the number of tokens. But if Bytes is set, the weight is
+// at least limit() * bytes of the texts / Bytes. For example, texts with half as many bytes as Bytes weigh at least half of
+// limit().
 func (p Pages) weigh(texts ...string) int {
 	return max(tokensOf(texts...), p.weighBytes(bytesOf(texts)))
 }
@@ -182,7 +183,7 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
-	left, room := 0, limit // left is the number of texts that are not written yet, with the one that is next
+	left, room := 0, limit // left counts the texts that are not written yet, including the current one
 	for _, b := range s.Received {
 		if b.HasText {
 			left++

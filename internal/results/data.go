@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Data returns a kept result, or the only output of filter on it, as the bytes of a file. From a content block with an image,
-// audio or other binary data it decodes the base64; a text is returned as it is, everything else as JSON. It returns the
-// same errors as [Pages.Value].
+// Data returns a kept result as the bytes of a file. If filter is not empty, Data applies it to the result and returns its output,
+// of which there must be exactly one. For a content block with an image, audio or other binary data, Data returns the decoded
+// base64. It returns a text as it is, and everything else as JSON. It returns the same errors as [Pages.Value].
 func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) {
 	value, err := p.Value(ctx, handle, filter, false)
 	if err != nil {

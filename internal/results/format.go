@@ -14,14 +14,14 @@ import (
 // Format is how a client receives results. With the zero value, the client gets no structuredContent.
 type Format struct {
 	Structured Structured
-	// JSON means that a program reads the texts, so they are never converted to TOON or JavaScript.
+	// JSON means that a program, not a model, reads the texts, so they are never converted to TOON or JavaScript.
 	JSON bool
 	// Forms are the forms (TOON, JavaScript) in which texts may be written; 0 means the forms in the executor's options.
 	Forms conf.ResultForms
 	// Bytes is how many bytes the texts of a result may have, in addition to the limit of tokens. It is 0 if there is no such
 	// limit, and otherwise at least 1000.
 	Bytes int
-	// Uncut means that the limit of tokens does not apply. If Bytes is set, that limit still does.
+	// Uncut means that the limit of tokens does not apply. The limit of bytes, if Bytes is set, still applies.
 	Uncut bool
 	// LineFirst puts the line that says how to read the rest of a cut text before the text, for clients that keep only the
 	// beginning of a result.
@@ -45,13 +45,15 @@ const (
 	// StructuredOwn: the client gets structuredContent if the upstream sent one. If the texts of the result are over the limit,
 	// if a filter was applied, or if a grep left something out, the client gets only texts.
 	StructuredOwn
-	// StructuredAlways is like StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a result that is
-	// no error and whose only block is a text with a JSON object or array. It also makes it from the output of a filter or grep,
-	// for several calls together, and for its own answers: a failure, or a call that is still running.
+	// StructuredAlways is like StructuredOwn. But if the upstream sent no structuredContent, mcpx makes it from a result that is no
+	// error and whose only block is a text with a JSON object or array. mcpx also makes structuredContent from the output of a
+	// filter or grep, for the results of several calls in one answer, and for its own answers: a failure, or a call that is still
+	// running.
 	StructuredAlways
 )
 
-// Texts returns the options for compressing texts: none if a program reads them, the forms of f or, if f names none, the defaults.
+// Texts returns the options for compressing texts. If a program reads the texts, they permit neither TOON nor JavaScript. Otherwise
+// they permit the forms in f or, if f names none, those in defaults.
 func (f Format) Texts(defaults compress.Options) compress.Options {
 	switch {
 	case f.JSON:
@@ -73,8 +75,9 @@ func (f Format) Native() Format {
 	return f
 }
 
-// complete adds structuredContent, or a text block with its content, and cuts the texts to the limit. The parameter compact is
-// the compact JSON of the last text, or empty.
+// complete adds the server's structuredContent to out, or a text block with the same content, as the format says. It cuts the texts
+// to the limit. The parameter compact is the compact JSON of the last text, or empty if that text was not compressed or is not
+// JSON.
 func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
@@ -110,7 +113,7 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact 
 
 // derived makes structuredContent for a result that has none. It takes the object or array in the text block, if that is the only
 // block. An array becomes {"result": …}. In all other cases derived returns nil. The parameter value is the compact JSON of the
-// block, or empty if the block has not been read yet.
+// block. If it is empty, derived reads the block itself.
 func derived(blocks []wire.Block, value string) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil
@@ -157,7 +160,7 @@ func says(text string, value json.RawMessage) bool {
 	return len(trimmed) > 0 && trimmed[0] == value[0] && compress.Equal(trimmed, value)
 }
 
-// onlyMember returns the value of an object's only member, or nil.
+// onlyMember returns the value of an object's only member. It returns nil if value is not an object, or has no or several members.
 func onlyMember(value json.RawMessage) (only json.RawMessage) {
 	members := 0
 	if value[0] == '{' {

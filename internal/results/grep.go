@@ -52,9 +52,9 @@ const multiline = "(?m)"
 // maxGrep is the longest allowed expression, in bytes.
 const maxGrep = 1000
 
-// newGrep makes the matcher of a grep. If too many greps are running, it first waits until another one has ended. If too many
-// wait already, or it has waited too long, the error is [ErrBusy]. The caller must call end afterwards, which lets the next
-// waiting grep run.
+// newGrep makes the matcher of a grep. If too many greps are running, it first waits until one of them has ended. If too many greps
+// are waiting already, or the wait is too long, the error is [ErrBusy]. The other errors are the error of ctx, and why the
+// expression is refused. After the grep, the caller must call end, which lets the next waiting grep run.
 func (p Pages) newGrep(ctx context.Context, pattern string) (*matcher, error) {
 	re, err := compileGrep(pattern)
 	if err != nil {

@@ -70,8 +70,9 @@ func (p Pages) CallOf(tool string, args ReadArguments) string {
 	}{Server, tool, args}))
 }
 
-// withMatched adds a line to a text that shows all matches of a grep. The line says how many matches there are. handle is the
-// handle of h, or empty if h was not kept. If there is a handle, the line also says how to read the parts around the matches.
+// withMatched is for a text with the matches of a grep, if none of them is left out. It adds a line that says how many matches
+// there are. handle is the handle of h, or empty if h was not kept. If there is a handle, the line also says how to read the parts
+// around the matches. If wanted is not from a grep, withMatched returns text as it is.
 func (p Pages) withMatched(text string, h *result, wanted span, handle string) string {
 	if wanted.list == nil {
 		return text

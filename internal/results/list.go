@@ -33,8 +33,8 @@ type list struct {
 }
 
 const (
-	// maxListDepth is how many arrays and objects deep a list is searched for. To go one deeper, mcpx has to read the
-	// whole array or object.
+	// maxListDepth is how many arrays and objects deep a list is searched for. To go one level deeper, mcpx has to read the whole
+	// array or object.
 	maxListDepth = 8
 	maxPath      = 60 // bytes; a longer path to a list is left out
 )
@@ -111,7 +111,7 @@ func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	return p.weigh(compress.Text(around, p.Texts).Text) <= room
 }
 
-// outline describes the parts of an array or object, its container.
+// outline describes the parts of an array or object. The array or object is called the container of the parts.
 type outline struct {
 	parts    []json.RawMessage // elements, or members with their keys
 	from, to int               // where the first part begins, and where the last ends

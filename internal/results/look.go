@@ -145,8 +145,8 @@ func (p Pages) fitAll(h *result, d *preview.Items, room int, minimum float64) (b
 	return best
 }
 
-// fitSome shortens as many of the first items as weigh at most room together with their notes. estimate is about how many
-// tokens an item needs at least.
+// fitSome shortens as many of the first items as weigh at most room together with their notes. estimate is about how many tokens an
+// item needs at least. If the items that fit need not be shortened, best has no items.
 func (p Pages) fitSome(h *result, d *preview.Items, room int, estimate float64) (best short) {
 	n := min(d.Len(), int(float64(room)/estimate))
 	for range previewTries {

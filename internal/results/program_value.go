@@ -8,11 +8,12 @@ import (
 	"mcpx/internal/base/wire"
 )
 
-// Value is what a program gets from a result.
+// Value is what a JavaScript program (see package programs) gets from the result of a call.
 type Value struct {
-	// JSON is structuredContent, if there is any: all of it if inspect shows its type (see ReadValue), else without an object that
-	// only wraps the value. In a result without structuredContent, JSON is the JSON in the texts. If the texts have no JSON, it is
-	// a text as a JSON string, or an array of several texts. It is nil for a result without structuredContent and text.
+	// If the result has structuredContent, JSON is all of it if inspect shows its type (see ReadValue), and otherwise
+	// structuredContent without an object that only wraps the value. If the result has no structuredContent, JSON is the JSON in
+	// the texts. If the texts have no JSON, it is the text as a JSON string, or an array of such strings. JSON is nil if the result
+	// has neither structuredContent nor a text.
 	JSON   json.RawMessage
 	Blocks []wire.Block
 	// IsError means that the tool reports an error; Text is what the error says.
@@ -23,9 +24,9 @@ type Value struct {
 	sampled bool
 }
 
-// ReadValue reads the result of a server. as says how inspect shows the type of the results. If they are Typed, the value is always
-// the whole of structuredContent: a program must know what it gets, while a filter may be applied to the texts as well. The error
-// is [ErrNoResult] or [ErrTask].
+// ReadValue reads the result of a server. as says how inspect shows the type of the results. If as is Typed, the value is always
+// the whole structuredContent, because the program relies on the type that inspect shows. (A filter may be applied to the texts
+// instead; see selectable.) The error is [ErrNoResult] or [ErrTask].
 func ReadValue(raw json.RawMessage, as Type) (*Value, error) {
 	got, err := readUpstream(raw)
 	if err != nil {

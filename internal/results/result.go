@@ -10,9 +10,9 @@ import (
 	"mcpx/internal/compress"
 )
 
-// divide makes a result of a text. If the text is JSON with a list, the result is divided into the items of the list. So it is if
-// the text contains exactly one piece of JSON and this piece has a list. Otherwise, and for very long lists and verbatim results,
-// the result is divided into lines. These are the lines of the parameter compressed, which is the text as the model sees it.
+// divide makes a result of a text. The result is divided into the items of a list if the text is JSON with a list, or contains
+// exactly one piece of JSON and this piece has a list. Otherwise, and for very long lists and verbatim results, the result is
+// divided into lines. These are the lines of the parameter compressed, which is the text as the model sees it.
 func (p Pages) divide(text, compressed string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {

@@ -166,7 +166,7 @@ const shapeTokens = 300
 // selection is the output of a filter.
 type selection struct {
 	text string // one value, JSON Lines if there are several outputs, or noOutput
-	// value is the only output or, if several is true, an array of all outputs. There may be none.
+	// value is the only output. If several is true, value is an array of all outputs; it is empty if there is no output.
 	value   json.RawMessage
 	several bool
 	// nulls is the number of nulls if every output contains nulls and no other scalar, otherwise -1 (see nullsIn). It is 0 if

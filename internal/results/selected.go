@@ -36,9 +36,9 @@ func FilterFailure(failed *FilterError, p Pages) *Failure {
 	return f.With("shape", shape)
 }
 
-// kept returns a text that tells a model whose filter or grep failed that the call was made. The parameter args has the arguments
-// with which read_result reads the result. kept adds the handle of args to the JSON of f. If args has no handle, the text says that
-// the result is lost.
+// kept returns a text for a model whose filter or grep failed. The text says that the call was made, and how to read its result:
+// args has the arguments of read_result for that. kept adds the handle of args to the JSON of f. If args has no handle, the text
+// says that the result is lost.
 func (f *Failure) kept(p Pages, args ReadArguments) string {
 	if args.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
@@ -63,7 +63,7 @@ const (
 	Unwrapped             // inspect shows the type of structuredContent's only member, since an SDK has put an object around the result
 )
 
-// selectable returns the JSON that a filter is applied to. It is what the model saw, namely the first of these that there is:
+// selectable returns the JSON that a filter is applied to. It is what the model saw, namely the first of these that exists:
 //
 //   - what structuredContent wraps, if the texts say the same or inspect shows its type (see wrapped);
 //   - the JSON in the texts (see ofTexts);
@@ -225,8 +225,8 @@ func namesOther(filter string, value, other json.RawMessage) bool {
 	return slices.ContainsFunc(named, func(key string) bool { return slices.Contains(keys, key) && !slices.Contains(others, key) })
 }
 
-// unfiltered returns the blocks that are shown together with a selection: all but texts that are or contain JSON, and texts
-// that are strings in one of the values.
+// unfiltered returns the blocks that are shown together with a selection. It leaves out texts that are or contain JSON, and texts
+// that occur as a string in one of the values.
 func unfiltered(blocks []wire.Block, values ...json.RawMessage) (others []json.RawMessage) {
 	var said map[string]bool // strings in values; set when the first text that is not JSON is found
 	for _, b := range blocks {

@@ -29,7 +29,7 @@ const (
 
 // result is one complete long result.
 type result struct {
-	// principal owns the result; only it can read it.
+	// principal owns the result; no other principal can read it.
 	principal string
 	origin    Origin
 	// list has the items, if value has a list of at most maxItems items. If the list consists of the lines of a JSON string, it has
@@ -50,8 +50,8 @@ type result struct {
 }
 
 // Origin is the tool that a result comes from. If Tool is empty, the result is a resource or prompt of the server, or a list of
-// them; a list may be from several servers, whose names are separated by spaces. The zero Origin means that the result is from
-// mcpx.
+// them; a list may be from several servers; Server then has their names, separated by spaces. The zero Origin means that the result
+// is from mcpx.
 type Origin struct{ Server, Tool string }
 
 // itemName identifies consecutive items of a result: the first, their number, and whether everything around the list is

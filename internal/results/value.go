@@ -17,10 +17,11 @@ type ValueError struct{ Member, Reason string }
 
 func (e *ValueError) Error() string { return e.Reason }
 
-// Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is
-// not empty, the filter is applied to that value and must have exactly one output. If the parameter text is true, an object or
-// array is returned as a string that contains its JSON. The error is the error of ctx, a [ValueError], [ErrBusy] or
-// [state.ErrAway], or says that filters cannot be run. The value must not be changed.
+// Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is not
+// empty, the filter is applied to that value and must have exactly one output. If the parameter text is true, Value returns a
+// string: without a filter, the complete text of the result; with a filter, the JSON of the output, if that is an object or array.
+// The error is the error of ctx, a [ValueError], [ErrBusy] or [state.ErrAway], or says that filters cannot be run. The value must
+// not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
 	h, err := p.get(ctx, handle)
 	switch {
