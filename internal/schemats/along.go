@@ -56,7 +56,7 @@ func (r *reducer) along(t *typ, places [][]string) *typ {
 	groups := make(map[string][][]string, len(places))
 	for _, place := range places {
 		if len(place) == 0 || r.left < 0 {
-			return t // the path ends here, or no steps are left
+			return t // the path ends here, or r.left is used up
 		}
 		groups[place[0]] = append(groups[place[0]], place[1:])
 	}
@@ -79,8 +79,9 @@ func (r *reducer) along(t *typ, places [][]string) *typ {
 }
 
 // object removes from the object type t the properties to which no place leads. It keeps properties with a constant value, since
-// they tell the members of a union apart. groups maps a name to the places that begin with it, without this name. If t does not
-// list one of the names, object keeps the type that t has for unlisted names or, if t has no such type, all properties.
+// they tell the members of a union apart. groups maps a name to the places that begin with it; each place there lacks this first
+// name. If t does not list one of the names, object keeps the type that t has for unlisted names or, if t has no such type, all
+// properties.
 func (r *reducer) object(t *typ, groups map[string][][]string) {
 	missing := maps.Clone(groups)
 	for _, q := range t.props {
@@ -130,8 +131,8 @@ func (r *reducer) members(t *typ, places [][]string) {
 	}
 }
 
-// holds reports whether values of type t may have a property of that name, or an array element at that index. It returns false if
-// no steps are left.
+// holds reports whether values of type t may have a property of that name, or an array element at that index. It also returns false
+// if r.left is used up.
 func (r *reducer) holds(t *typ, name string) bool {
 	if r.left--; r.left < 0 {
 		return false

@@ -60,9 +60,10 @@ type converted struct {
 // TypeScript interface, on one line or with one parameter per line. The texts must be shown together and in this order, since
 // types and descriptions in earlier texts are not repeated in later ones.
 //
-// estimate counts tokens. If the TypeScript cannot express the schema, the text has the JSON Schema instead. It also has the
-// JSON Schema if the TypeScript is hardly shorter than the minified definition of the tool, and the JSON Schema is shorter. cut
-// reports whether a description was cut. Such a description ends with "[+N]", where N is the number of missing characters.
+// estimate counts tokens. If the TypeScript cannot express the schema, the text has the JSON Schema instead. It also has the JSON
+// Schema if the text with TypeScript would be hardly shorter than the minified definition of the tool, and longer than the text
+// with the JSON Schema. cut reports whether a description was cut. Such a description ends with "[+N]", where N is the number of
+// missing characters.
 func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cut bool) {
 	a, list := newAnswer(tools, o, estimate)
 	for i := range list {
@@ -149,7 +150,8 @@ func (a *answer) parts(t *converted) (head, types, sig, separate string, lossy b
 	}
 	types, p.b = string(p.b), nil
 	// The result has its own printer, so that the parameters do not use up its limit. The named types of the result are written
-	// first, since they are above the signature and "as above" must refer to something further up.
+	// before the parameters, because they stand above the signature: a comment "as above" must refer to something that stands above
+	// it.
 	q := &printer{o: a.o, limit: maxOutput, tight: true, said: &a.said}
 	if t.out != nil {
 		q.statements(t.out, a.said.types)

@@ -120,7 +120,8 @@ func stringNotes(v *value) []note {
 	return out
 }
 
-// minimum returns the least length or count, or "" if it is 0.
+// minimum returns the number in the member key, such as minLength. It returns "" if the member is missing or 0, which is no
+// constraint.
 func minimum(v *value, key string) string {
 	if n := v.number(key); n != "0" {
 		return n

@@ -103,8 +103,8 @@ func (s *sharing) shape(t *typ) uint32 {
 	return n
 }
 
-// docs returns a number that is the same for all types with the docs of t. If t is a reference,
-// the docs of its target are included.
+// docs returns a number that is the same for all types with the same docs (description and notes) as t. If t is a reference, the
+// docs of its target are included.
 func (s *sharing) docs(t *typ) uint32 {
 	b := []byte("docs ")
 	for ; ; t = t.def.body {
@@ -211,7 +211,7 @@ func (s *sharing) loop(d *def) {
 	s.parts(d.body, true, d.hint)
 }
 
-// name makes the named types. Wherever such a type occurs, it puts a reference to it.
+// name gives names to the types that should have one. Wherever such a type occurs, name replaces it by a reference.
 func (s *sharing) name() {
 	var named []*group
 	for _, g := range slices.Backward(s.order) { // inner types first: their names make the outer types shorter

@@ -19,7 +19,8 @@ const (
 	// maxNeeded is the maximum length of the sentence that Needed writes about a tool, in runes. It
 	// may be short, since the words of a query have already found the tool.
 	maxNeeded = 50
-	// If a listing is longer than maxListing bytes, without its sentence, its nested objects are written as "object".
+	// A listing, not counting its sentence, should have at most maxListing bytes. In a longer listing, nested objects are written
+	// as "object".
 	maxListing = 320
 )
 
