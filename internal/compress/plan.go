@@ -47,7 +47,8 @@ func (d *document) plan() (inTables int, ok bool) {
 	return p.inTables, !p.refuse
 }
 
-// value chooses the layouts in node i. listed means that the node is an item of a list, where TOON allows no table.
+// value chooses the layouts of node i and of all nodes inside it. listed means that the node is an item of a list, where TOON
+// allows no table.
 func (p *planner) value(i int32, listed bool) {
 	if p.refuse {
 		return
@@ -102,7 +103,8 @@ func (p *planner) scalars(i int32, n *wire.Node) bool {
 	return true
 }
 
-// table reports whether the children of node i can be written as rows of a table. The keys of the first child are the columns.
+// table reports whether the children of node i can be written as rows of a table. If so, it adds the columns of the table, which
+// are the keys of the first child.
 func (p *planner) table(i int32, n *wire.Node) bool {
 	first := &p.doc.Nodes[i+1]
 	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
@@ -202,7 +204,7 @@ func (p *planner) row(i, start, end int32) bool {
 	return c == n.Next
 }
 
-// numbers checks, for all numbers in node i, whether TOON can represent them.
+// numbers refuses the document if TOON cannot represent one of the numbers in node i (see number).
 func (p *planner) numbers(i int32, n *wire.Node) {
 	for c := i + 1; c < n.Next; c++ {
 		if m := &p.doc.Nodes[c]; m.Kind == wire.Number {

@@ -69,8 +69,8 @@ func (p *python) quotedCall(write func(text string) string) bool {
 	return p.accept(')')
 }
 
-// numbers reads the numbers that are the first arguments of a call. It stops at the end of the call, or, with named true, before an
-// argument with a name. ok is false if there are fewer than minimum or more than maximum numbers.
+// numbers reads the numbers that are the first arguments of a call. It stops after the end of the call, or before the first
+// argument with a name; named is true in the second case. ok is false if there are fewer than minimum or more than maximum numbers.
 func (p *python) numbers(minimum, maximum int) (n []int, named, ok bool) {
 	for {
 		p.peek()

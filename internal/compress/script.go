@@ -165,8 +165,8 @@ func stringEnd(text string, pos int) int {
 	return pos + 1
 }
 
-// finite reports whether a scalar is not a number beyond the range of float64, such as 1e400, which JavaScript reads as
-// Infinity.
+// finite returns false for a number beyond the range of float64, such as 1e400, because JavaScript reads it as Infinity. It returns
+// true for all other scalars.
 func finite(scalar string) bool {
 	if len(scalar) < 308 && !strings.ContainsAny(scalar, "eE") || scalar == "true" || scalar == "false" {
 		return true

@@ -147,8 +147,8 @@ func (s *script) absorbColumn(m member, column []int32) {
 	}
 }
 
-// plain returns the text of a part if it may be used in a template. ok is false if it may not. It may if the part is a string
-// without escapes and of at most maxDerived bytes, or a positive integer that JavaScript writes with the same digits.
+// plain returns the text of a part that may be used in a template. This is a string without escapes and of at most maxDerived
+// bytes, or a positive integer that JavaScript writes with the same digits. For any other part, ok is false.
 func (s *script) plain(i int32) (text string, ok bool) {
 	text = s.str(i)
 	switch c := text[0]; {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// nearestKey returns the key of a part, without quotes. If the part has no key, it is the key of the nearest container around
-// it that has one, or "".
+// nearestKey returns the key of a part, without quotes. If the part has no key, nearestKey returns the key of the nearest container
+// around the part that has a key, or "" if there is no such container.
 func (s *script) nearestKey(i int32) string {
 	for at := i; at >= 0; at = s.parts[at].parent {
 		if key := s.key(at); key != "" {

@@ -12,7 +12,7 @@ import (
 type scriptWriter struct {
 	*script
 	uses   []int32          // how often each part is written; equal parts are counted at the index of the first of them
-	object []int32          // the index of an object in its kind, plus 1; 0 for a part that is in no kind
+	object []int32          // the index of a part in the objects of its kind, plus 1; 0 for a part that no function makes
 	done   map[int32]string // what is written for a part that repeats: the name of its const, or its text
 	consts []string
 	named  map[string]int
@@ -246,7 +246,7 @@ func (w *scriptWriter) leaf(out []byte, k *kind, l *leaf) []byte {
 }
 
 // literal appends a part as plain JSON, with keys as in JavaScript but without calls and names of consts. It is for the inside of
-// functions, whose parameters may have the same names.
+// functions, where a parameter may have the name of a const.
 func (w *scriptWriter) literal(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	open := w.text[p.start]

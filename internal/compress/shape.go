@@ -107,7 +107,7 @@ type field struct {
 	seen int // number of objects that have this key
 }
 
-// add adds a value to a shape.
+// add adds a value to a shape. depth is how many levels of the keys and items inside the value are added too.
 func (m *shaper) add(s *shape, value []byte, depth int) {
 	switch c := value[0]; c {
 	case '{':

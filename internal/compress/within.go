@@ -67,7 +67,8 @@ type brackets struct {
 	curly, square int
 }
 
-// next returns where the first opening bracket at or after a position is, or the length of the text. Positions must ascend.
+// next returns the position of the first opening bracket at or after pos, or the length of the text if there is none. In a series
+// of calls, pos must not decrease.
 func (b *brackets) next(pos int) int {
 	find := func(known int, bracket byte) int {
 		if known >= pos || pos >= len(b.text) {
