@@ -37,8 +37,8 @@ func splitClauses(query string) []string {
 	return out
 }
 
-// startsClause reports whether a clause begins at words[i]: at a word such as "then", at a word such as "and" before a verb, or
-// at a verb after a comma.
+// startsClause reports whether a clause begins at words[i]. It does if this word is one such as "then", one such as "and" before a
+// verb, or a verb after a comma.
 func startsClause(words []string, i int) bool {
 	w := folded(words[i])
 	switch {

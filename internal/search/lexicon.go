@@ -101,8 +101,8 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate returns the English stems for the stem of a Russian or Arabic word; nil for an unknown word, or one of another
-// script.
+// translate returns the English stems for the stem of a Russian or Arabic word; It returns nil if the word is unknown or in any
+// other script.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {
 		return nil

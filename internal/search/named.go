@@ -36,7 +36,7 @@ func (x *Index) Named(query string, o Options) (hits []Hit, missing []string) {
 	return hits, missing
 }
 
-// list is a query as a list of names.
+// list is a query that is read as a list of names.
 type list struct {
 	x     *Index
 	o     Options
@@ -118,10 +118,10 @@ func (l *list) find() {
 	}
 }
 
-// isList reports whether the items are a list of names. Several plain words with only spaces between them are taken for a
-// sentence, even if each happens to be the name of a tool. A query with other words than names is a list only if one of the
-// names looks like a name (see looksNamed), and if the other words look like names too or the query has commas. A query of
-// plain words with the name of a server and no comma is a list only if that server has one of the tools.
+// isList reports whether the items are a list of names. Several plain words, which do not look like names (see looksNamed), are
+// taken for a sentence if there are only spaces between them, even if each happens to be the name of a tool. A query with words
+// that are no names is a list only if one of its tool names looks like a name, and if those words look like names too or the query
+// has commas. If a query has plain words, the name of a server and no comma, it is a list only if that server has one of the tools.
 func (l *list) isList() bool {
 	plain, shaped, servers := 0, 0, 0
 	for i := range l.items {

@@ -27,8 +27,8 @@ const (
 	impliedWeight = 0.8
 	// respelledWeight is the weight of a word that replaces a misspelled word of the query.
 	respelledWeight = 0.8
-	// namedBonus is added to the scores, if they are not 0, of the tools of a server that the query names, so that these tools
-	// come first. maybeNamedBonus is added instead if the name of the server may also be an ordinary word of the query.
+	// If the query names a server, namedBonus is added to the scores of the server's tools, so that these tools come first. A score
+	// of 0 stays 0. If the name of the server may also be an ordinary word of the query, maybeNamedBonus is added instead.
 	namedBonus, maybeNamedBonus = 1, 0.15
 	// These are the weights in scripts without spaces: of two adjacent characters, of two adjacent characters inside a word of
 	// the lexicon, and of a single character.
@@ -154,7 +154,8 @@ type reader struct {
 	x     *Index
 	need  need
 	files []need
-	// last is the previous word; empty at the beginning and after a break.
+	// last is the previous word, with which the next word forms a pair. It is empty at the beginning, after a mention, after a word
+	// that was translated, and after a word of a script without spaces.
 	last string
 	// writing is set after a word such as "save", which means that a file is written.
 	writing bool
@@ -204,9 +205,9 @@ func (r *reader) hint() {
 	}
 }
 
-// named finds the names of servers in a clause, and sets need.servers. A name that is alone in the clause, that follows a word
-// such as "with", or that "server" follows, means the server. Any other name may be an ordinary word, and is ignored if it is a
-// verb or a stop word.
+// named finds the names of servers in a clause, and sets need.servers. A name means the server if it is the only word of the
+// clause, if the word before it is one such as "with", or if the word after it is "server". Any other name may be an ordinary word,
+// and is ignored if it is a verb or a stop word.
 func (r *reader) named(c string) {
 	words := strings.Fields(c)
 	for i, w := range words {

@@ -13,7 +13,7 @@ const (
 	latin    script = iota // also Greek and every other alphabet without rules of its own
 	cyrillic               // words are stemmed as Russian
 	arabic                 // words lose their article
-	dense                  // Chinese, Japanese, Korean, Thai…: no spaces, so a run of characters
+	dense                  // Chinese, Japanese, Korean, Thai…: no spaces between words, so a word is a whole run of characters
 	number                 // words of digits only
 )
 
@@ -184,7 +184,7 @@ func splitCase(run string) []string {
 	return parts
 }
 
-// isPluralAcronym reports whether rs[i] is the s at the end of URLs or PRsOpen.
+// isPluralAcronym reports whether rs[i] is the plural s of an acronym, as in URLs or PRsOpen.
 func isPluralAcronym(rs []rune, i int) bool {
 	return rs[i] == 's' && (i+1 == len(rs) || !unicode.IsLower(rs[i+1]))
 }

@@ -109,8 +109,8 @@ func (v *vector) unit() {
 	}
 }
 
-// vectors returns a vector for each document: the sum of the vectors of its words, by their weights. texts[t] is a word with
-// the stem t, or empty if t stands for no word.
+// vectors returns a vector for each document: the sum of the vectors of its words, each multiplied by the weight of the word.
+// texts[t] is a word with the stem t, or empty if t stands for no word.
 func (p *postings) vectors(texts []string) []vector {
 	out := make([]vector, p.docs)
 	for t, text := range texts {

@@ -17,7 +17,7 @@ func setOf(words []string) map[string]bool {
 // wordSet is the set of the words of s.
 func wordSet(s string) map[string]bool { return setOf(strings.Fields(s)) }
 
-// stemSet is the set of the stems of English words, made at the first use.
+// stemSet returns a function for the set of the stems of the English words in s. The function makes the set at its first call.
 func stemSet(s string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool { return setOf(stems(s)) })
 }
@@ -31,9 +31,8 @@ he her here hers him his more most no nor not off once only other out over own s
 via per may might must shall upon within without help give tell thanks thank hi hello know t s d ll re ve m
 и в на с по для из к о от что это мне пожалуйста все`)
 
-// asking, changing and removing are stems of words that show what a query wants to do. With a word of asking, it is to read
-// something. With a word of changing, it is to make, change, send, start or buy something. With a word of removing, it is to remove
-// or stop something.
+// asking, changing and removing are stems of words that show what a query wants to do. Those in asking stand for reading, those in
+// changing for making, changing, sending, starting or buying something, and those in removing for removing or stopping something.
 var (
 	asking   = stemSet("list show get find search read view display fetch retrieve lookup query browse check describe count compare what which who where when many much")
 	changing = stemSet(`create add insert write edit update modify change set put patch append send post publish submit reply upload save move rename
