@@ -35,8 +35,8 @@ func about(s *catalog.Server) string {
 	return "// " + line + "\n"
 }
 
-// wholeLines cleans each line of text and writes several empty lines as one. It cuts the text to at most limit tokens, and in any
-// case in the first line that is longer than aboutBytes. After a cut, a note says how many characters are missing.
+// wholeLines cleans each line of text and writes several empty lines as one. It cuts the text to at most limit tokens. If a line is
+// longer than aboutBytes, it always cuts the text within that line. After a cut, a note says how many characters are missing.
 func wholeLines(text string, limit int) string {
 	var b strings.Builder
 	at, left, gap := 0, limit, ""

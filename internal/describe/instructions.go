@@ -21,12 +21,12 @@ const (
 	purposesTokens = 400
 )
 
-// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters. If there are no servers, these are
-// snap.Empty, which explains why, unless it is empty. The first line names servers and explains how to find a tool. Unless f.Brief
-// is set, the second line tells the model to look a tool up before a call. What follows depends on the client. If the client does
-// not cut descriptions (b.Chars is 0), the names of the other servers follow, since the client may show no descriptions until the
-// model searches for tools. If the client cuts descriptions, the names or purposes for which the descriptions have no room follow.
-// What follows is shortened to the room that is left.
+// Instructions returns the instructions that mcpx sends to its client, at most 2,000 characters. If there are no servers and
+// snap.Empty is set, it returns snap.Empty, which explains why there are none. The first line names servers and explains how to
+// find a tool. Unless f.Brief is set, the second line tells the model to look a tool up before a call. What follows depends on the
+// client. If the client does not cut descriptions (b.Chars is 0), the names of the other servers follow, since the client may show
+// no descriptions until the model searches for tools. If the client cuts descriptions, the names or purposes for which the
+// descriptions have no room follow. What follows is shortened to the room that is left.
 //
 // A client reads the instructions only once, perhaps before the tools of a server are known. So the instructions have only what
 // does not depend on the tools: purposes of servers, and names for which the descriptions have no room.

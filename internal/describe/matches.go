@@ -16,9 +16,9 @@ const (
 	CompleteMatches = 3
 	// A tool is short enough to be shown complete, with its description and all parameters, if this takes at most matchTokens
 	// tokens, or firstTokens for the best tool. The best tool may be longer because a long one is mostly the right one: of 28 best
-	// tools that took more than matchTokens, 25 were right. In TypeScript, after the first complete tool another one is shown
-	// complete only if all complete tools together take at most allMatchTokens. Other tools are shown by a signature of at most
-	// signatureTokens, or by less (see brief).
+	// tools that took more than matchTokens, 25 were right. In TypeScript, a second or third tool is shown complete only if all
+	// complete tools together take at most allMatchTokens. Other tools are shown by a signature of at most signatureTokens, or by
+	// less (see brief).
 	firstTokens, matchTokens, allMatchTokens, signatureTokens = 1200, 500, 250, 100
 	// matchDescription is the maximum length of a parameter's description in the answer of [Matches], in characters, if it
 	// shows several complete tools as TypeScript.
@@ -242,8 +242,8 @@ func completeTexts(ms []Match, o Options) (texts []string, legend string) {
 }
 
 // brief returns the signature of t, which in TypeScript has only the required parameters. If the signature has more than
-// signatureTokens, brief returns the name of t with the names of all parameters or, if these do not fit, of the required
-// parameters, or of none. The name itself may be longer than signatureTokens.
+// signatureTokens, brief returns the name of t with the names of all parameters. If that is too long as well, only the required
+// parameters follow the name, or no parameters. The name itself may be longer than signatureTokens.
 func brief(t *catalog.Tool, o Options) string {
 	text := signature(t, o)
 	if o.TypeScript {

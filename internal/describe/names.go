@@ -37,8 +37,7 @@ func byPrefix(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// commonPrefix returns the longest common prefix of names that ends with a separator and is
-// shorter than each name.
+// commonPrefix returns the longest text with which all names begin. This text ends with a separator, and is shorter than each name.
 func commonPrefix(names []string) string {
 	prefix := names[0]
 	for _, name := range names {

@@ -10,8 +10,8 @@ import (
 // A Searcher is a client with a tool search of its own: it loads the definition of a tool only when
 // the model needs it. docs/clients.md has the versions.
 type Searcher struct {
-	// Client is the name of the client that people know. Name is the name that it sends in clientInfo, which begins with prefix
-	// in all its versions.
+	// Client is the name of the client that people know. Name is the name that it sends in clientInfo. In all versions of the
+	// client, this name begins with prefix.
 	Client, Name string
 	prefix       string // in lower case
 	// Loads is true if the client gives the model the full definition of each tool that has "anthropic/alwaysLoad" in its
