@@ -29,7 +29,7 @@ func (c *clock) start() {
 	c.run()
 }
 
-// run sets the timer if the clock should run and does not. The caller holds the lock.
+// run sets the timer if the clock should run but stands still. The caller holds the lock.
 func (c *clock) run() {
 	if !c.started || c.ended || c.holds > 0 || c.timer != nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/pattern"
 )
 
-// role is the name under which this executable, started as a helper process, runs programs.
+// role is the name of the job for which mcpx starts its own executable as a helper process: to run programs.
 const role = "program"
 
 func init() {
@@ -273,7 +273,8 @@ func (e *engine) settled(one settled) *answer {
 	return nil
 }
 
-// js runs f, in which the engine works. It interrupts the engine when the time of the program is used up.
+// js calls f, which lets the engine run, and adds the time that f takes to e.spent. It interrupts the engine when the program has
+// used up its time.
 func (e *engine) js(f func() error) error {
 	began := time.Now()
 	timer := time.AfterFunc(time.Duration(e.Nanoseconds)-e.spent, e.expire)

@@ -229,7 +229,7 @@ func (r *Runner) Check(ctx context.Context, code string) *Fault {
 	return &Fault{Line: a.Line, Text: a.Message}
 }
 
-// Close kills all helpers, and returns when they have ended. A second call also waits for this.
+// Close kills all helpers, and returns when they have ended. A second call also waits until they have ended.
 func (r *Runner) Close() { r.helpers.Close() }
 
 // read puts the helper's answer into the Outcome.

@@ -46,9 +46,9 @@ const maxStored = 200
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // ReadFolder reads the programs in a folder: the files NAME.js, each of which must begin with a JSDoc comment. A file with a wrong
-// name, size or comment is a fault; its code is not checked (see [Runner.Check]). Hidden and other files are ignored. forbidden are
-// names that programs must not have. A folder that does not exist is a fault if the parameter required is true. Otherwise it is
-// like an empty folder.
+// name, size or comment is a fault; its code is not checked (see [Runner.Check]). Hidden files, and files with other endings, are
+// ignored. forbidden are names that programs must not have. A folder that does not exist is a fault if the parameter required is
+// true. Otherwise it is like an empty folder.
 func ReadFolder(folder string, required bool, forbidden []string) (all []*Stored, faults []Fault) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
