@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// fileOf is the content of the file for one server, one JSON object. The names of its members are short because a
-// shape has many of them.
+// fileOf is the content of a file, which is one JSON object. Each server has a file of its own. The members of a shape have short
+// names, because a shape has many members.
 type fileOf struct {
 	Format int      `json:"format"`
 	Tools  []toolOf `json:"tools"`

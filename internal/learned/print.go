@@ -112,8 +112,8 @@ func (t *typ) like(common, objects int) bool {
 const minResults = 2
 
 // TypeScript returns the shape as a TypeScript type. The prefix and the type together have at most limit tokens. It returns "" if
-// too little is known. Objects that do not fit are written as "object"; if keys do not fit, a comment with an ellipsis stands for
-// them.
+// too little is known, or if even the shortest form of the type does not fit. Objects that do not fit are written as "object"; if
+// keys do not fit, a comment with an ellipsis stands for them.
 func (s *Shape) TypeScript(prefix string, limit int) string {
 	if s.results < minResults || s.root.kinds == 0 {
 		return ""

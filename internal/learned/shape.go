@@ -18,8 +18,8 @@ import (
 const (
 	// maxBytes is how many bytes of one result are read at most.
 	maxBytes = 64 << 10
-	// maxPlaces bounds the places in a shape. The bound is lower by fewerByLevel for each level of depth, so that deep
-	// places do not use up what the places after them need.
+	// maxPlaces bounds the places in a shape. The bound is lower by fewerByLevel for each level of depth. So deep places cannot use
+	// up all of it, and some is left for later places at higher levels.
 	maxPlaces, fewerByLevel = 512, 56
 	maxDepth                = 8
 	// maxFields is the maximum number of keys at one place.
@@ -56,7 +56,9 @@ type field struct {
 	hash        uint64
 	seen        uint32 // how many of the completely read objects had the key
 	first, last uint32 // the first and the last result that had the key, counted from 1
-	object      uint32 // the number of the last object that had the key; reader.objects counts the objects
+	// object is the number, from reader.objects, of the object that is being read at this place, if it has had the key. Otherwise
+	// it is 0.
+	object uint32
 	place
 }
 

@@ -98,8 +98,8 @@ func New(dir string, log *slog.Logger) *Store {
 	return &Store{dir: dir, log: log, tools: make(map[name]*tool), loaded: make(map[string]bool), dirty: make(map[string]bool)}
 }
 
-// Due reports whether the store should learn from the result that a tool now has. It counts the results, so it must be called
-// once for each.
+// Due reports whether the store should learn from the result that a tool has just returned. Due counts the results, so it must be
+// called exactly once for each result. If the tool has an output schema, Due returns false.
 func (s *Store) Due(tool Tool) bool {
 	if s == nil || tool.Tool.OutputSchema != nil {
 		return false
