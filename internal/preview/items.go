@@ -19,7 +19,7 @@ const (
 	maxLevels  = 16   // keys and arrays in a path; deeper values are left out
 	maxSamples = 12   // of so many values of a column the tokens are counted, to estimate the tokens of all values
 	sampleSize = 200  // bytes that are counted of each such value
-	usualKey   = 40   // bytes of a key that the estimates of Plan include for every key; they add the further bytes of a longer key
+	usualKey   = 40   // bytes; if a key has more, the estimates of Plan count its further bytes separately (see excess)
 )
 
 // lengths are the numbers of bytes to which long strings may be cut. With the last one, no string is cut.

@@ -151,7 +151,7 @@ func (r *repeats) repeated(budget int) string {
 	return "[lines that repeat except for their numbers, after the offset of the first and " + often + ":]\n" + out.String()
 }
 
-// paths groups lines that are paths by their directory.
+// paths groups those lines of a text that are paths. Lines with the same directory form a group.
 type paths struct {
 	count  int
 	byName [3]map[string]*entry // by the first 1, 2 and 3 names of the path; the level of an entry is its number of lines

@@ -53,7 +53,7 @@ type file struct {
 	added, removed int
 }
 
-// maxEntries is how many lines of a kind are collected.
+// maxEntries is the maximum number of entries that are collected of each kind, such as headings.
 const maxEntries = 4096
 
 func diffOf(lines []string) bool {
@@ -102,7 +102,8 @@ func add(entries []entry, e entry) []entry {
 	return entries
 }
 
-// diffLine counts the lines of a unified diff by file.
+// diffLine reads a line of a unified diff: it adds a file, or counts the line as one that the diff adds to the file or removes from
+// it.
 func (s *scan) diffLine(i int, line string) {
 	name, git := strings.CutPrefix(line, "diff --git ")
 	if at := strings.LastIndex(name, " b/"); git && at >= 0 {
@@ -192,7 +193,8 @@ func indentation(line string) int {
 // listing reports whether a text is a list of paths: most of its lines are paths, and it is not short.
 func (s *scan) listing() bool { return 2*s.paths.count > s.filled && s.filled > minLines }
 
-// outline chooses the kind of entries that says most about a text. title says what they are.
+// outline chooses the kind of entries that says most about a text. title is a label for these entries. If there are no entries of
+// any kind, both results are empty.
 func (s *scan) outline() (title string, entries []entry) {
 	switch {
 	case s.diff:
