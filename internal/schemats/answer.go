@@ -92,7 +92,7 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 }
 
 // result converts the output schema of t to a type. If the type has more than MaxResult tokens, s is nil and brief has the top
-// levels of the type.
+// levels of the type. If t has no output schema, s is nil and brief is empty.
 func (a *answer) result(t Tool) (s *schema, brief string) {
 	s, _ = asShown(t.Output, true)
 	if s == nil || a.o.MaxResult <= 0 {

@@ -30,7 +30,7 @@ type converter struct {
 	lossy bool // a part of the schema is neither in the types nor in the comments
 }
 
-// spend counts n+1 steps of work, and reports whether so many steps are still allowed.
+// spend counts n+1 steps of work. It returns false if the conversion has now taken maxSteps steps or more, and must stop.
 func (c *converter) spend(n int) bool {
 	c.steps += n + 1
 	return c.steps < maxSteps
@@ -293,7 +293,8 @@ func (c *converter) literal(v *value, depth int) *typ {
 	return &typ{kind: tLit, text: v.text}
 }
 
-// combine returns the union of the schemas under a keyword, anyOf or oneOf. Without such schemas it is unknown.
+// combine returns the union of the schemas under keyword, which is anyOf or oneOf. If v has no such schemas, combine returns the
+// type unknown.
 func (c *converter) combine(v *value, keyword string, mask types) *typ {
 	list := v.get(keyword)
 	if !list.isArray() || len(list.items) == 0 {

@@ -28,8 +28,8 @@ func noteText(notes []note) string {
 	return strings.Join(texts, "; ")
 }
 
-// bound returns the bound of a number, or "" if it is only the limit of the safe integers (which zod writes), of int64 or of
-// float64.
+// bound returns text, which is the minimum or maximum of a number. It returns "" if text is only the limit of the safe integers
+// (which zod writes), of int64 or of float64.
 func bound(text string) string {
 	switch strings.TrimPrefix(text, "-") {
 	case "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808",
@@ -181,7 +181,7 @@ func (c *converter) quote(label string, v *value) note {
 	return note{label + ": " + sanitize.Cut(sanitize.Line(text, 0), maxQuoted, long), true}
 }
 
-// quotedKeywords are keywords that TypeScript cannot express, or not in a shorter form. They are quoted in comments.
+// quotedKeywords are keywords that TypeScript cannot express, or could only express in a longer form. They are quoted in comments.
 var quotedKeywords = [...]string{
 	"$dynamicRef", "$recursiveRef", "patternProperties",
 	"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",

@@ -39,8 +39,8 @@ type schema struct {
 	lossy bool
 }
 
-// load converts a schema; it returns nil if raw is nil. The parameter name is the name of the root type, which is written where the
-// schema refers to itself with the $ref "#".
+// load converts a schema. It returns nil if raw is nil. If raw cannot be read, the type is unknown, with a note that says why. The
+// parameter name is the name of the root type, which is written where the schema refers to itself with the $ref "#".
 func load(raw json.RawMessage, name string) *schema {
 	if raw == nil {
 		return nil
