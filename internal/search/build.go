@@ -64,7 +64,8 @@ func (b *builder) addServer(s *catalog.Server) {
 	b.x.servers = append(b.x.servers, ref)
 }
 
-// minPrefixed is how many tools must begin with the same word before the word is taken for a prefix and not for a coincidence.
+// minPrefixed is how many tools a server must have at least. If fewer names begin with the same word, this may be a coincidence,
+// and the word is not taken as a prefix.
 const minPrefixed = 3
 
 // prefixOf returns the stem of the word with which the names of all tools begin, or "" if they begin with different words or
