@@ -14,9 +14,9 @@ import (
 // beginning.
 const maxRead = 4000
 
-// purpose returns what a server is for, in at most max runes: its description in the config, else the sentences of its
-// instructions that are not orders to the model (or a heading), else its title. The result is empty if that text only repeats
-// the name of the server.
+// purpose returns what a server is for, in at most max runes: its description in the config, or else the sentences of its
+// instructions that are not orders to the model, or else a heading of the instructions, or else its title. The result is empty if
+// this text only repeats the name of the server.
 func purpose(server *catalog.Server, max int) string {
 	p := sanitize.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
 	if p == "" {

@@ -27,8 +27,8 @@ type topic struct {
 	tools []int // indexes of the tools that have the topic in their names
 }
 
-// about returns a line with at most limit topics of s. After a topic of ten tools or more follows their number, which is rounded
-// down so that one more tool mostly does not change it.
+// about returns a line with at most limit topics of s. If ten tools or more have a topic, their number follows the topic. It is
+// rounded down, so that one more tool mostly does not change it.
 func (s *source) about(limit int) string {
 	if s.topics == nil {
 		s.topics = topicsOf(s.server.Name, s.toolNames())
