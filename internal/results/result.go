@@ -201,8 +201,9 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched tells the model how many parts match a grep. The parameter count is how many of these parts are shown. If the span
-// is numbered, the offsets of matching items are listed. Matching lines need no list, since each begins with its number.
+// matched returns a text that tells the model how many parts match a grep. The parameter count is how many of these parts are
+// shown. If the span is numbered, the offsets of matching items are listed. Matching lines need no list, since each begins with its
+// number.
 func (h *result) matched(which span, count int) string {
 	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
 	if count < len(which.list) {
