@@ -176,8 +176,8 @@ func (p *planner) header(i, start int32) bool {
 	return true
 }
 
-// row reports whether the members of object i are the columns from start to end, in the same order. The order matters, because
-// compression must not change it.
+// row reports whether object i can be a row of the columns from start to end-1: its members must have the keys of these columns, in
+// the same order, and values of the right kind. The order matters, because compression must not change it.
 func (p *planner) row(i, start, end int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Kind != wire.Object || n.Count == 0 {

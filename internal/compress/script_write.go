@@ -287,7 +287,9 @@ func identifier(text string) bool {
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// constName makes a name from the key of a part, or of the nearest container around it that has a key.
+// constName makes the name of a const: a word and a number, so that no two consts have the same name. The word is from the key of
+// the part or, if the part has no key, from the key of the nearest container around it that has one. If there is no such key, or no
+// word in it, the word is r.
 func (w *scriptWriter) constName(i int32) string {
 	name := "r"
 	if key := w.nearestKey(i); key != "" {

@@ -235,7 +235,8 @@ func (s *shape) merge(o *shape) {
 	}
 }
 
-// Keys returns the keys in a value, each once. It finds the keys that [Shape] reads.
+// Keys returns the keys of all objects in a JSON value, each key once. It reads as much of the value as [Shape] does. If raw is not
+// JSON, it returns nil.
 func Keys(raw []byte) (keys []string) {
 	if !wire.Valid(raw) {
 		return nil

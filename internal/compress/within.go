@@ -96,9 +96,9 @@ func pieceAt(text string) (value json.RawMessage, size int, ok bool) {
 	return nil, max(size, read), false
 }
 
-// apart reports whether a value is separated from the text around it, by white space, line ends or certain marks, such as a
-// colon before or a comma after the value. It returns false for {}, and for a short array of numbers or literals, unless they
-// have their lines for themselves.
+// apart reports whether a value is separated from the text around it, by white space, line ends or certain marks, such as a colon
+// before or a comma after the value. It returns true if no other text is on the lines of the value. Otherwise it returns false for
+// {}, and for a short array of numbers or literals.
 func apart(text string, start, end int) bool {
 	lineStart := strings.TrimRight(text[:start], " \t")
 	first := lineStart == "" || strings.HasSuffix(lineStart, "\n")
