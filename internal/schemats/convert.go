@@ -64,7 +64,8 @@ var typeNames = map[string]types{
 	"null": isNull, "object": isObject, "array": isArray,
 }
 
-// ownTypes returns the names in the keyword type, and reports whether the schema has this keyword.
+// ownTypes returns the names under the keyword "type" of a schema. The bool is true if the schema has this keyword, as a string or
+// an array.
 func ownTypes(v *value) ([]string, bool) {
 	t := v.get("type")
 	if t == nil {
@@ -134,8 +135,8 @@ func (c *converter) convert(v *value, mask types) *typ {
 	return t.withDocs(description(v), c.otherNotes(v, t))
 }
 
-// base returns the type that results from the keyword type and the keywords for this type. Without the keyword type, the mask
-// or the other keywords decide. base also returns the set of JSON types that remains allowed: the mask for the schemas in
+// base returns the type that results from the keyword "type" and from the other keywords for this type. If "type" is missing, the
+// mask or the other keywords decide. base also returns the set of JSON types that remains allowed: the mask for the schemas in
 // anyOf, oneOf and allOf (see convert).
 func (c *converter) base(v *value, mask types) (*typ, types) {
 	names, own := ownTypes(v)

@@ -89,7 +89,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 	return text
 }
 
-// header returns the notes and the description of the tool, as in "read-only: Lists files".
+// header returns the texts of the marks m, the notes and the description of the tool, as in "read-only: Lists files".
 func (t Tool) header(m marks) string {
 	text := sanitize.Cut(prose(t.Description), maxDescription, false)
 	notes := append(m.notes(), t.Notes...)

@@ -43,7 +43,7 @@ func sentenceEnd(s string, i int) bool {
 	return true
 }
 
-// minRepeat is the minimum length, in bytes, of a sentence that is left out when it occurs again.
+// A sentence of at least minRepeat bytes is left out when it occurs again. Shorter ones are always kept.
 const minRepeat = 40
 
 // prose returns a description, cleaned and without repeated sentences. It joins the lines to one,
