@@ -40,7 +40,8 @@ func (f Fault) String() string {
 	return f.File + ": " + f.Text
 }
 
-// maxStored is how many programs of a folder are read. If there are more, the rest is not read, and that is a fault.
+// maxStored is how many programs of a folder are read at most. If the folder has more, the others are not read, and ReadFolder
+// reports a fault.
 const maxStored = 200
 
 var storedName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
