@@ -13,7 +13,8 @@ type fileOf struct {
 	Tools  []toolOf `json:"tools"`
 }
 
-// fileFormat changes when mcpx can no longer read older files.
+// fileFormat is the version of the format of files. It changes if a new mcpx cannot read the files of older ones any more;
+// decodeFile then ignores those.
 const fileFormat = 1
 
 type toolOf struct {
