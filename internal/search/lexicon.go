@@ -101,7 +101,7 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate returns the English stems for the stem of a Russian or Arabic word; It returns nil if the word is unknown or in any
+// translate returns the English stems for the stem of a Russian or Arabic word. It returns nil if the word is unknown or in any
 // other script.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {

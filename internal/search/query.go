@@ -184,8 +184,9 @@ func (r *reader) clause(c string) {
 	r.named(c)
 }
 
-// hints has words of a clause that imply other words. Who asks for a web page needs a tool that fetches a URL, and who asks for the
-// rows of a table needs one that runs a query. If all words before the bar are in the clause, the words after it are added.
+// hints has words of a clause that imply other words. For example, a query about a web page needs a tool that fetches a URL, and a
+// query about the rows of a table needs a tool that runs SQL. If all words before the bar are in the clause, the words after it are
+// added.
 var hints = sync.OnceValue(func() (list [][2][]string) {
 	for _, line := range []string{"web page | url fetch", "webpage | url fetch", "website | url fetch", "row table | query sql"} {
 		words, implied, _ := strings.Cut(line, "|")
