@@ -11,9 +11,9 @@ import (
 type Answer struct {
 	Pages
 	Format Format
-	// Select is a jq filter for the JSON of the result. Grep is a regular expression: of the result's texts or, with Select, of the
-	// filter's output, the client gets only the items or lines that match. Each may be empty. For a result that is an error,
-	// neither is used.
+	// Select is a jq filter for the JSON of the result. Grep is a regular expression: the client gets only the items or lines that
+	// match it. They are searched for in the result's texts or, if Select is set, in the output of the filter. Select and Grep may
+	// be empty. For a result that is an error, neither is used.
 	Select, Grep string
 	// Type says how inspect shows the type of the tool's results. The filter in Select was written for the type that inspect shows.
 	// Without Select, Type is not used.

@@ -85,8 +85,8 @@ func bytesOf(texts []string) (n int) {
 	return n
 }
 
-// weighBytes returns the least weight of a text of size bytes, which is 0 if Bytes is not set. The text weighs more if it has many
-// tokens.
+// weighBytes returns the smallest weight that a text of size bytes can have. It is 0 if Bytes is not set. The text weighs more if
+// it has many tokens.
 func (p Pages) weighBytes(size int) int {
 	if p.Bytes <= 0 {
 		return 0

@@ -234,9 +234,9 @@ func (p Pages) rows(h *result) []string {
 	return rows
 }
 
-// grep finds the items or lines that match. The span's field whole is true if the text around their list matches. The parameter
-// rows has the items as rows of a table, or is nil. With rows, an item also matches if its row does. The error is the error of ctx
-// or errGrepTime.
+// grep finds the items or lines that match. The span's field whole is true if the text around the list of items matches, too. The
+// parameter rows has the items as rows of a table, or is nil. With rows, an item also matches if its row does. The error is the
+// error of ctx or errGrepTime.
 func (h *result) grep(m *matcher, rows []string) (span, error) {
 	matching := []int{}
 	for i := range h.count() {
