@@ -25,7 +25,7 @@ type schemaNode struct {
 // in the order of their names. Parts of an unexpected type, and parts deeper than maxSchemaDepth, are skipped.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	var n schemaNode
-	// If there is an error, n only lacks some members.
+	// The error is ignored: n only lacks the members that could not be read.
 	_ = json.Unmarshal(schema, &n)
 	n.Description = "" // it is mostly the name of a generated class
 	n.read(0, param, text)

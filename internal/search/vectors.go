@@ -32,8 +32,7 @@ var pieces = sync.OnceValue(func() map[string]uint16 {
 	return m
 })
 
-// piecesOf splits a folded word into the longest known pieces. It returns none if a part
-// of the word is unknown.
+// piecesOf splits a folded word into the longest known pieces. It returns nil if a part of the word is unknown.
 func piecesOf(word string) []uint16 {
 	known := pieces()
 	var out []uint16
