@@ -44,7 +44,7 @@ func (d *Items) base(n int) float64 {
 	return cost
 }
 
-// cost estimates how many tokens the values of a column need in a plan.
+// cost estimates how many tokens the values of a column need if they are shown as plan p says. It is 0 if c is nil.
 func (d *Items) cost(c *column, p Plan) float64 {
 	if c == nil {
 		return 0
