@@ -100,7 +100,7 @@ func (w *scriptWriter) count(i int32) {
 	}
 }
 
-// value appends a part, or the name of its const.
+// value appends a part, or the name of a const for the part. It makes the const if the part repeats and a const saves tokens.
 func (w *scriptWriter) value(out []byte, i int32) []byte {
 	p := &w.parts[i]
 	if w.uses[p.same] < 2 || p.end-p.start < minShared {
