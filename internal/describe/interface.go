@@ -131,9 +131,9 @@ func stateLine(s *catalog.Server) string {
 	return "// " + sanitize.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
-// Server returns the answer to inspect with a server's name: its state, unless it is ready or idle, its purpose, and all its
-// tools if they are known. complete is false if the complete definitions of the tools do not fit into o.ListingTokens. The
-// answer then has signatures, parameter names, or only the names of the tools.
+// Server returns the answer to inspect with the name of a server. It has the server's state (but not the states ready and idle),
+// the server's purpose, and all tools of the server if they are known. complete is false if the complete definitions of the tools
+// do not fit into o.ListingTokens. The answer then has signatures, parameter names, or only the names of the tools.
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
