@@ -18,8 +18,8 @@ import (
 )
 
 // call is a request with its two timers. clock bounds the whole call. idle bounds the time without progress, and is nil if there is
-// no such bound. told means that the server was told to cancel the request. Call and attempts also set MayHaveRun of the request:
-// after an attempt that the server may have executed, and after an answer in which the server required input.
+// no such bound. told means that mcpx has told the server to cancel the request. MayHaveRun, a field of the request, is also set
+// here: after an attempt that the server may have executed, and after an answer in which the server required input.
 type call struct {
 	request.Request
 	clock, idle *clock
@@ -66,8 +66,8 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	return nil, err
 }
 
-// timedOut completes timeout, the error of a call whose time has passed. err is the error with which its last attempt failed
-// because of that.
+// timedOut returns timeout, the error for a call that took too long, after it has filled in the details. err is the error of the
+// attempt that was running when the time had passed.
 func (r *call) timedOut(timeout *request.TimeoutError, err error) error {
 	timeout.Told, timeout.Noise = r.told, noiseOf(err)
 	timeout.MayHaveRun = r.MayHaveRun || !errors.Is(err, transport.ErrNotSent)
@@ -114,9 +114,9 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 // its session, and the second was refused because the server no longer knows the new session.
 const maxAttempts = 3
 
-// attempts sends the request. If the session is lost before the answer, attempts sends the request again, provided
-// that the server certainly did not execute it. A repeatable request is sent again even if the server may have
-// executed it, but only once.
+// attempts sends the request. If the session is lost before the answer, attempts sends the request again, provided that the server
+// certainly did not execute it. A repeatable request is sent again even if the server may have executed it, but only once. If the
+// server refuses a call because of its HTTP headers, attempts first reads the tools again, and then sends the call again.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
 	forgotten := false          // an attempt was refused (HTTP error status or ErrGone), so a second refusal is final
@@ -225,8 +225,8 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		return u.lostError(err, sent), false
 	}
 	// Over HTTP only the connection of this request has failed: the session stays open. If the request was not sent, the
-	// supervising goroutine tests the session at once. With HTTP+SSE the answer comes on the event stream, which is still open. No
-	// fresh session will come, so a retry makes no sense.
+	// supervising goroutine tests the session at once. If it was sent, a retry makes sense only where each request has a connection
+	// of its own. With HTTP+SSE the event stream that brings the answers is still open, so no fresh session will come.
 	if !sent {
 		signal(u.doubts)
 		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false

@@ -20,25 +20,25 @@ import (
 const (
 	// streamPatience bounds how long a new session waits until the stream for the server's own messages is open.
 	streamPatience = 500 * time.Millisecond
-	// missedPause is the least time between two refreshes of the lists that mcpx makes because a stream was opened late or again.
+	// mcpx refreshes the lists after a stream was opened late, or again. missedPause is the least time between two such refreshes.
 	// Without this pause, a server whose streams break again and again would have to send its full lists each time.
 	missedPause = time.Minute
-	// silentPause is the least time between two refreshes of the tools that callers request by the method Relist, or that mcpx
-	// makes because a server refused the headers of a call.
+	// mcpx refreshes the tools when the method Relist is called, and when a server has refused the headers of a call. silentPause
+	// is the least time between two such refreshes.
 	silentPause = 10 * time.Second
 )
 
 // changes collects the list_changed notifications of a session. On some transports the server sends them on a stream that the
-// session must open first. The server does not announce changes made before that stream is open. So if the session began to read
-// the lists before that, it reads them again when the stream opens.
+// session must open first. The server does not announce changes made before that stream is open. So if the session has begun to
+// read the lists by the time the stream opens, it then reads them again.
 type changes struct {
 	// told gets a value when lists must be read again, and kinds says which lists. told has a buffer of one, so many list_changed
 	// notifications in a row cost one refresh.
 	told  chan struct{}
 	mu    sync.Mutex
 	kinds map[catalog.Kind]bool
-	// asked is the time of the last request for the tools that was made by a call of again. The channel read is closed when they
-	// have been read. unread is the same channel until that reading begins, then nil.
+	// asked is when the method again last requested the tools. The channel read is closed when this request has been carried out.
+	// unread is the same channel until the session begins to read the tools, then nil.
 	asked        time.Time
 	read, unread chan struct{}
 	// missed signals that the stream opened only after a tools/list had begun, so changes may have been missed. It
@@ -48,7 +48,7 @@ type changes struct {
 	settled  chan struct{} // closed when the first stream is open, or when it is clear that no stream will be opened
 	noStream func()        // closes settled
 	listing  atomic.Bool   // the first tools/list was sent, or is about to be sent
-	worked   atomic.Bool   // a stream other than one for a resource has been open at least once
+	worked   atomic.Bool   // a stream has been open at least once; streams for single resources do not count
 
 	streams sync.WaitGroup // the goroutines that hold subscriptions; the func end stops them
 	ctx     context.Context
@@ -90,12 +90,12 @@ func (c *changes) due() (due map[catalog.Kind]bool, done func()) {
 }
 
 // again requests that the tools are read again. But if the last such request is more recent than pause, again makes no new one. The
-// returned channel is closed when the tools that were requested last have been read.
+// returned channel is closed when the last request has been carried out.
 func (c *changes) again(pause time.Duration) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read == nil || time.Since(c.asked) >= pause {
-		if c.unread == nil { // otherwise the tools that were requested last are still to be read
+		if c.unread == nil { // otherwise an older request still waits, and this one joins it
 			c.read = make(chan struct{})
 			c.unread = c.read
 		}
@@ -184,7 +184,7 @@ type relisting struct {
 	whole bool
 	again *time.Timer           // fires when the lists in kinds are to be read again
 	kinds map[catalog.Kind]bool // the lists that could not be read, or only in part
-	read  map[catalog.Kind]bool // the lists other than the tools of which the session has read at least a part
+	read  map[catalog.Kind]bool // the lists, besides the tools, that the session has read at least in part
 }
 
 func newRelisting() relisting {

@@ -35,8 +35,8 @@ type clock struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	// left is the time that remains. While the clock runs, it is the time that remained when the clock was last started, at the
-	// time since.
+	// left is the time that remains for the call. It is not updated while the clock runs: then it is what remained when the clock
+	// last started. The field since says when that was.
 	left  time.Duration
 	since time.Time
 	held  int // how many open questions stop the clock

@@ -18,8 +18,8 @@ type waits struct {
 	owner   string // the principal that sent the request, for the concurrency limits; empty for none
 	limited bool
 	left    time.Duration // how long the request may still wait for a session; used only if limited is true
-	// starting is called every few seconds while the request waits for a command that installs or starts. May
-	// be nil.
+	// starting is called every few seconds while the request waits because the server's command still installs its program or
+	// starts. May be nil.
 	starting func(activity string)
 	queued   time.Duration // how long the request waited because too many other calls were open
 }
@@ -109,7 +109,8 @@ func (u *Upstream) current() *session {
 }
 
 // awaitSession waits until a session is open. It wakes an idle upstream. If the upstream is unavailable or stopped, awaitSession
-// fails at once. Otherwise it fails when ctx ends or the time w.left has passed (but see startWait).
+// fails at once. Otherwise it fails when ctx ends, or when the time w.left has passed. startWait says when it waits longer than
+// that.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	wait := startWait{starting: w.starting}
 	if w.limited {

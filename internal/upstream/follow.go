@@ -187,7 +187,7 @@ func (s *session) updated(params json.RawMessage) {
 	s.tellFollowers(params, func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
-// tellFollowers passes params to the followers of each topic for which the func matches returns true.
+// tellFollowers passes params to all followers of a topic, for each topic that satisfies the func matches.
 func (s *session) tellFollowers(params json.RawMessage, matches func(uri string, t *topic) bool) {
 	var all []*follower
 	s.mu.Lock()

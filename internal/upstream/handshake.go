@@ -217,9 +217,9 @@ func (s *session) agreed(version string, g greeting) {
 	s.link.Agreed(version)
 }
 
-// initialize does the legacy handshake. refusal is the server's error to an earlier attempt, or nil; initialize requests the newest
-// legacy revision that this error lists, or else legacyVersion. If the server refuses that revision and lists another legacy one,
-// initialize tries once more with the listed revision.
+// initialize does the legacy handshake. refusal is the error of the probe, or nil if mcpx has sent no probe. initialize requests
+// the newest legacy revision that this error lists. If it lists none, initialize requests legacyVersion. If the server refuses that
+// revision and lists another legacy one, initialize tries once more with the listed revision.
 func (s *session) initialize(ctx context.Context, refusal error) error {
 	version := cmp.Or(legacyOf(refusal), legacyVersion)
 	err := s.initializeWith(ctx, version)

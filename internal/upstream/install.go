@@ -138,9 +138,9 @@ type installWatch struct {
 	say    func(string)
 }
 
-// watch calls stalled once the command has made no progress for too long. After restQuiet without progress, the command no longer
-// counts in gate, so that another command can install. When the command makes progress again, it counts again at once, even if gate
-// is full. watch ends with ctx, or after it has called stalled.
+// watch calls stalled once the command has made no progress for too long. After restQuiet without progress, the command gives up
+// its place in the semaphore gate, so that another command can install. When the command makes progress again, it takes a place at
+// once, even if gate is full. watch ends with ctx, or after it has called stalled.
 func (w *installWatch) watch(ctx context.Context, movement func() any, stalled func()) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()

@@ -61,8 +61,9 @@ func (u *Upstream) listItems(outer context.Context, s *session, due map[catalog.
 	u.update(func(st *Status) { st.adoptItems(fresh, all) })
 }
 
-// adoptItems replaces the lists that are in fresh, because they were read again. If all is true, it sets Listed. If the new lists
-// equal the old ones, Items stays the same pointer, so that others can notice a change by comparing pointers.
+// adoptItems replaces the lists whose kinds are in fresh: they were read again, or the server no longer offers them. all means that
+// at least a part of each offered list has been read; adoptItems then sets Listed. If the new lists equal the old ones, Items stays
+// the same pointer, so that others can notice a change by comparing pointers.
 func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
 	if l.Items != nil {

@@ -52,10 +52,10 @@ type openCalls struct {
 	any       bool                // there was at least one call
 	first     string              // the key of the client program that made the first call; see [caller.Client.Program]
 	shared    bool                // a program other than first has called since
-	// abandoned has the call that was given up last and, of the calls that other programs gave up, the last one. The server may
-	// still log for an abandoned call. So the open calls of other programs get no log messages from a shared stream until lateLogs
-	// has passed. Two abandoned calls are enough for this check: they are from different programs, so at least one of them is from
-	// another program than the open calls. Questions of the server are not withheld, because otherwise one client could block the
+	// abandoned[0] is the call that was given up last. abandoned[1] is the last call that a different program gave up. The server
+	// may still log for an abandoned call. So the open calls of other programs get no log messages from a shared stream until
+	// lateLogs has passed. Two abandoned calls are enough for this check: their programs differ, so at least one of the two is not
+	// the program of the open calls. Questions of the server are not withheld, because otherwise one client could block the
 	// questions to all others.
 	abandoned [2]abandonedCall
 	ended     map[string]time.Time // when the last call of each program ended (see lateLogs); used only if [Spec.OnLog] is set
@@ -67,7 +67,7 @@ type abandonedCall struct {
 	at      time.Time
 }
 
-// abandon records a call that was given up now.
+// abandon records that the program has just given up a call.
 func (c *openCalls) abandon(program string) {
 	if c.abandoned[0].program != program {
 		c.abandoned[1] = c.abandoned[0]
@@ -191,16 +191,16 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// shared reports whether several programs have used the session. If so, the error of a call does not quote what the server wrote
-// instead of messages, because mcpx cannot tell which call that belongs to.
+// shared reports whether several programs have used the session. If so, errors of calls do not quote the noise of the server, which
+// is output that is no message. mcpx cannot tell to which call the noise belongs.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls.shared
 }
 
-// lateLogs is how long after the end of a call the server may still log for that call, as mcpx assumes. In a session with
-// [Spec.OnLog] mcpx applies this to all calls, otherwise only to abandoned calls.
+// mcpx assumes that a server may still log for a call during the time lateLogs after the end of the call. In a session with
+// [Spec.OnLog], mcpx assumes this for all calls, otherwise only for abandoned calls.
 const lateLogs = 2 * time.Minute
 
 // callsOf returns the open calls that a message of the server may belong to, oldest first. If streamID is not 0, the message came
@@ -244,9 +244,9 @@ func (s *session) forgetEnded() {
 	maps.DeleteFunc(s.calls.ended, func(_ string, at time.Time) bool { return time.Since(at) > lateLogs })
 }
 
-// cause returns the program whose call may have caused a log message on a shared stream. Such a call is open, or has
-// ended within lateLogs. program is empty if there is no such call. ok is false if several programs have such calls, or
-// if the call is from no client. The caller holds the lock.
+// cause returns the program whose call may have caused a log message on a shared stream. Such a call is open, or ended no longer
+// than lateLogs ago. program is empty if there is no such call. ok is false if several programs have such calls, or if the call is
+// from no client. The caller holds the lock.
 func (s *session) cause() (program string, ok bool) {
 	s.forgetEnded()
 	programs := maps.Clone(s.calls.ended)

@@ -22,8 +22,8 @@ const (
 	maxNotesOverHTTP = 256
 )
 
-// notes are the messages without a response that are being sent: notifications and answers. The field all also counts the
-// goroutines of setLevel.
+// notes keeps track of the messages that are being sent and get no response: notifications and answers. The field all also counts
+// the goroutines of setLevel.
 type notes struct {
 	sending int // how many goroutines are sending; the session's lock guards it
 	all     sync.WaitGroup

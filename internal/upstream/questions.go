@@ -117,9 +117,9 @@ func (q *questions) end() {
 	q.all.Wait()
 }
 
-// question passes a request of the server on to the client that it is meant for. The goroutine that reads from the
-// server calls it, so another goroutine waits for the client. That goroutine ends when the answer comes, the server cancels
-// the question, the call or the session ends, or answerTime has passed. The end of the session waits for it.
+// question passes a request of the server on to the client that it is meant for. The goroutine that reads from the server calls
+// question, so another goroutine waits for the client. The waiting goroutine ends when the answer comes, the server cancels the
+// question, the call or the session ends, or answerTime has passed. The method close of the session waits for it.
 func (s *session) question(m wire.Message, streamID int64) {
 	s.spec.OnQuestion()
 	client, calls, why := s.asked(streamID, m.Params)
@@ -205,9 +205,9 @@ func (s *session) asked(streamID int64, params json.RawMessage) (client *caller.
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
 }
 
-// put sends the question to the client during the first of the calls, and returns the answer. If that call ends before the answer
-// comes, the question must belong to another of the calls. So put asks again, during a call that is still open. The caller has
-// already counted the question (countAsked).
+// put asks the client the question on behalf of the first of the calls, and returns the answer. If this call ends before the answer
+// comes, the question must belong to another of the calls. So put asks again, on behalf of a call that is still open. The caller of
+// put must have counted the question with countAsked.
 func (s *session) put(
 	ctx context.Context, client *caller.Client, calls []*listener, method string, params json.RawMessage,
 ) (json.RawMessage, error) {

@@ -194,7 +194,7 @@ func (s *session) header(method string, params []byte) http.Header {
 	var name string
 	named := true
 	switch {
-	case method == string(mcp.MethodToolsCall): // mcp-go's type would decode the arguments too, which is not needed
+	case method == string(mcp.MethodToolsCall): // mcp.ExtractHeaderName would decode the arguments too, which is not needed
 		name = wire.MemberText(params, "name")
 	case strings.HasPrefix(method, "tasks/"):
 		name = wire.MemberText(params, "taskId")

@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/transport"
 )
 
-// The revisions that mcpx requests; if a server refuses one and lists older ones, initialize requests one of those. A server
-// may answer initialize with an older or unknown revision, so mcpx uses only what all legacy revisions have in common.
+// The revisions that mcpx requests. If a server refuses the legacy revision and lists older ones, initialize requests an older one.
+// A server may answer initialize with an older or unknown revision, so mcpx uses only what all legacy revisions have in common.
 const (
 	modernVersion = mcp.LATEST_PROTOCOL_VERSION
 	legacyVersion = mcp.LATEST_LEGACY_PROTOCOL_VERSION

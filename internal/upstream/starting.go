@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/base/catalog"
 )
 
-// startsNow records that the command installs or starts, or no longer does.
+// startsNow records whether the server's command is now installing its program or starting.
 func (u *Upstream) startsNow(isStarting bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

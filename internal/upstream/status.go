@@ -19,7 +19,7 @@ type Status struct {
 	// [Spec.StartedBefore]), and the first attempt of this upstream has not ended. The attempt runs, waits for its turn, or has not
 	// begun.
 	Installing bool
-	// isStarting means that the command installs or starts, or waits for its turn.
+	// isStarting means that the command installs or starts, or waits for its turn to install.
 	isStarting bool
 	// Took is how long the last successful attempt to connect took, without the wait for other installs or for a server to
 	// dial in.
@@ -69,9 +69,9 @@ type Lists struct {
 	Known bool
 	// Faults describe the tools that were dropped because they are invalid or occur twice, and why the list is incomplete.
 	Faults []string
-	// Offers says which lists the server has besides tools; Items are the contents of these lists. Listed is set once at least
-	// a part of each list was read, or if there are none. ListTried is also set after a failed attempt to read them. Both then
-	// stay set.
+	// Offers says which lists the server has besides tools; Items are the contents of these lists. Listed is set once at least a
+	// part of each of these lists was read, or if the server has none of them. ListTried is also set after a failed attempt to read
+	// them. Once set, both stay set.
 	Offers            catalog.Offers
 	Items             *catalog.Items
 	Listed, ListTried bool

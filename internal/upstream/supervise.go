@@ -112,7 +112,7 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 // degradation says why a server is degraded. An empty field means that the server has no such trouble.
 type degradation struct {
 	loop   string // set if sessions were lost again and again, until a session lasts for loopWindow
-	health string // set if the last health check failed; the next session inherits it if no check in this one has succeeded
+	health string // set if the last health check failed; the next session inherits it if no check in this session has succeeded
 }
 
 // lost records the end of a session. losses is as in endLost. A crash loop ends when a session lasts for loopWindow.
@@ -168,8 +168,8 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 	return nil, err
 }
 
-// connect opens a session, reads its tools (unless [Catalogue.Shared] has them), and publishes both. t is what still
-// remains of the degradation from earlier sessions.
+// connect opens a session, reads its tools (unless [Catalogue.Shared] has them), and publishes both. t is the degradation that the
+// new session inherits from earlier sessions.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {

@@ -222,8 +222,8 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// relist waits for the time coalesce, and then reads the lists that are due. A refresh that is requested after that begins a second
-// later at the earliest (relistPause). If a refresh fails, the old lists stay in use.
+// relist waits for the time coalesce, and then reads the lists that are due. The next refresh begins relistPause after the
+// beginning of this one at the earliest. If a refresh fails, the old lists stay in use.
 func (u *Upstream) relist(ctx context.Context, s *session) {
 	if u.spec.Catalogue.Shared != nil || !delay.Sleep(ctx, coalesce) {
 		return
@@ -238,16 +238,16 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 }
 
 // Relist makes mcpx read the tools of the open session again, because the server may have changed them without a notification. But
-// if the last such request is more recent than silentPause, Relist makes no new one. Relist returns when the tools that were
-// requested last have been read, or ctx or the session ends. It returns at once if no session is open.
+// if the last such request is more recent than silentPause, Relist makes no new one. Relist returns when the last request has been
+// carried out, or ctx or the session ends. It returns at once if no session is open.
 func (u *Upstream) Relist(ctx context.Context) {
 	if s := u.current(); s != nil && u.spec.Catalogue.Shared == nil {
 		relisted(ctx, s, silentPause)
 	}
 }
 
-// relisted requests that the tools are read again, if the last such request is not more recent than pause. It returns when the
-// tools that were requested last have been read, or the session or ctx ends.
+// relisted requests that the tools are read again, unless the last such request is more recent than pause. It returns when the last
+// request has been carried out, or the session or ctx ends.
 func relisted(ctx context.Context, s *session, pause time.Duration) {
 	select {
 	case <-s.changes.again(pause):
