@@ -20,10 +20,10 @@ type Changes struct{ Started, Stopped []string }
 // of its new configuration effective, so that no call sees only a part of the new configuration. swap must only store a value,
 // because all calls wait for it.
 //
-// A call that was prepared from an older snapshot gets a [request.ReplacedError] if its server was replaced. Open calls on the
-// old server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one
-// starts after the old one has ended (see startAfter). Calls wait for the new one as for any server that is still connecting. A
-// server of a Pool stays as it is for the other registries that use it; the new process does not wait for them.
+// A call that was prepared from an older snapshot gets a [request.ReplacedError] if its server was replaced. Open calls on the old
+// server may continue for Grace; after that they fail. Because the old process may hold a lock or a port, the new one starts after
+// the old one has ended (see startAfter). Calls wait for the new one as for any server that is still connecting. Other registries
+// that use a server of a Pool keep its old process. The new process does not wait until that process ends.
 //
 // Apply does not wait for servers. After Close it does nothing, and does not call swap.
 func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
@@ -83,8 +83,9 @@ func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes
 }
 
 // replaceBy replaces the entries of the registry. It stops the upstreams that the new entries do not use. But an upstream of a Pool
-// is stopped only if no other registry uses it. It also stops the sessions of the legacy era with these servers, and those of
-// single clients. It returns the names of the stopped servers. The caller holds the lock.
+// is stopped only if no other registry uses it. For each server whose upstream is not used any more in this registry, it also stops
+// the session of the legacy era and the sessions of single clients. It returns the names of the stopped servers. The caller holds
+// the lock.
 func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -117,7 +118,8 @@ func (r *Registry) replaceBy(entries map[string]*entry, grace time.Duration) (na
 
 // startAfter starts e. A server over stdio starts after the processes that it replaces have ended: the processes of a server with
 // the same name or, if the server was renamed, with the same definition. All other servers start immediately. No server waits for
-// the processes of a PerClient server, because several of these may run at a time anyway. The caller holds the lock.
+// the processes of a PerClient server, because such a server has several processes at the same time anyway. The caller holds the
+// lock.
 func (r *Registry) startAfter(e *entry) {
 	if !r.started {
 		return // Start will start it

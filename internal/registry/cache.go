@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// cacheFormat changes when mcpx can no longer read older files.
+	// cacheFormat is the number of the file format. It changes when mcpx can no longer read files of the old format.
 	cacheFormat = 1
 	// triedFormat marks a file without a catalogue: mcpx has tried to connect to the server and got no catalogue. Older
 	// versions of mcpx ignore such files.

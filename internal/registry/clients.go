@@ -23,7 +23,8 @@ type clientSession struct {
 	subject   atomic.Pointer[string] // the caller's latest token, if it is exchanged for a token of the server
 	open      int                    // the number of open calls
 	waiting   int                    // how many of the open calls wait for the server's lists
-	// learned means that learn has stored the tools that the session listed first, for clients with the same capabilities.
+	// learned means that the method learn has been given the first list of tools of this session, for other clients with the same
+	// capabilities.
 	learned bool
 	used    time.Time // when a call last ended; zero before that
 }

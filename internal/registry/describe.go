@@ -53,8 +53,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 }
 
 // items returns what a server offers besides tools. Until the server has listed all of that, items takes everything from the saved
-// record of the server (e.cached), also lists that the session has read already. A mixture of both would have to be kept as long as
-// neither changes, because others compare the pointers to notice a change. The caller holds the lock.
+// record of the server (e.cached), also lists that the session has read already. It does not mix the two, because others compare
+// the pointers to notice a change: a mixture would have to stay the same pointer as long as neither part changes. The caller holds
+// the lock.
 func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
 	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
 		if newer, ok := e.older.byEra[upstream.EraModern]; ok {

@@ -43,8 +43,8 @@ type olderEra struct {
 }
 
 // meetOlder opens a second session, of the legacy era, once the shared session turns out to be of the modern era. It does so only
-// with ManyClients, over HTTP or to a process, and if the config does not fix the era. It ends the second session if it cannot be
-// opened, or if the shared session is no longer of the modern era. The caller holds the lock.
+// with ManyClients, over HTTP or to a process, and if the config does not fix the era. It gives up the second session if connecting
+// fails, or if the shared session is no longer of the modern era. The caller holds the lock.
 func (r *Registry) meetOlder(e *entry, status *upstream.Status) {
 	spec, older := e.server.Spec, e.older
 	if !r.options.ManyClients || !r.started || r.ended || !up(status.State) {

@@ -186,9 +186,9 @@ func (in *instances) others() string {
 var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
 
 // pick returns the instance for a request of a client. The parameter tried has the instances to which the request was already sent;
-// if it has all instances, u is nil. hasOther reports whether yet another instance is up, which is not in tried either. pick
-// prefers the instance with the fewest open calls among those in the best state. But if the server may keep state between requests,
-// all requests of a client go to the same instance as long as it is up.
+// if it has all instances, u is nil. hasOther reports whether a further instance is up that is neither u nor in tried. pick prefers
+// the instance with the fewest open calls among those in the best state. But if the server may keep state between requests, all
+// requests of a client go to the same instance as long as it is up.
 func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, hasOther bool) {
 	var best upstream.Status
 	var rank, open int

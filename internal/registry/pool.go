@@ -54,8 +54,9 @@ func (p *Pool) SetIdle(idle time.Duration) {
 	p.idle = idle
 }
 
-// join returns the upstream for the key, which is the server's Shared, and records that r uses it; leave ends that use. For the
-// first registry, join makes the upstream from spec. join returns nil if the server must not be shared, or if the pool is closed.
+// join returns the upstream for the key, which is the server's Shared. It records that r uses the upstream, which lasts until r
+// calls leave or drop. If no registry uses this key yet, join makes the upstream from spec. join returns nil if the server must not
+// be shared, or if the pool is closed.
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,14 +123,14 @@ func (p *pooled) each(call func(*Registry)) {
 	}
 }
 
-// start starts the upstream for its first registry.
+// start starts the upstream, unless another registry has started it already.
 func (p *pooled) start(r *Registry) {
 	p.starting.Do(p.upstream.Start)
 	r.changed() // the upstream may already run for other registries, and then reports no change to r
 }
 
-// leave ends the use of the upstream by r. When no registry uses it any more, the upstream is ended after the idle time, or at
-// once if Renew has removed it from the pool.
+// leave records that r no longer uses the upstream. When no registry uses it any more, the upstream is ended after the idle time,
+// or at once if Renew has removed it from the pool.
 func (p *pooled) leave(r *Registry) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -142,9 +143,9 @@ func (p *pooled) leave(r *Registry) {
 	}
 }
 
-// drop ends the use of the upstream by r. It is for a server that Apply has removed or replaced in r: no registry is likely to use
-// the upstream again soon. It reports whether r was the last registry; then the upstream is not in the pool any more, and r must
-// end it.
+// drop records that r no longer uses the upstream, because Apply has removed or replaced the server in r. Unlike leave, it keeps no
+// unused upstream for a later registry, because none is likely to use it soon. If last is true, no other registry uses the
+// upstream. It is then not in the pool any more, and r must end it.
 func (p *pooled) drop(r *Registry) (last bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -154,8 +155,8 @@ func (p *pooled) drop(r *Registry) (last bool) {
 	return last
 }
 
-// without ends the use by r. It reports whether r was the last registry to use an upstream that has not been ended. The caller
-// holds the lock.
+// without records that r no longer uses the upstream. last is true if no other registry uses it either, and it has not been ended.
+// The caller holds the lock.
 func (p *pooled) without(r *Registry) (last bool) {
 	if !p.usedBy[r] {
 		return false

@@ -12,7 +12,7 @@ import (
 
 // PrincipalLogins are the logins of principals with one server. Safe for concurrent use.
 type PrincipalLogins interface {
-	// Held returns the ID of a principal's login; empty if it has none that can be used.
+	// Held returns the ID of a principal's login. It is empty if the principal has no login that can be used.
 	Held(ctx context.Context, p *caller.Principal) (id string, err error)
 	// Authorize returns a func that adds the login with this ID to each request to the server (see [transport.Remote]), and a
 	// func that returns the secrets of the login, which must not appear in any message.

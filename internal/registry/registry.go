@@ -48,9 +48,10 @@ type Server struct {
 	// Credentials says, for headers of requests to the server, where in the caller's request mcpx finds their values. The keys
 	// are the names of the headers. Credentials requires PerClient. mcpx reads the catalogue without these headers.
 	Credentials map[string]Credential
-	// Exchange, if not nil, exchanges the token of the principal with this ID for a token of the server. subject returns the
-	// principal's latest token: a JWT or, after a login through auth.front, the issuer's token. authorize adds the server's token
-	// to requests; secrets returns the strings that must not appear in messages. Exchange requires PerClient too.
+	// Exchange, if not nil, exchanges a principal's token for a token of the server. The parameter principal is the principal's ID.
+	// subject returns the principal's latest token: a JWT or, after a login through auth.front, the issuer's token. authorize adds
+	// the server's token to requests; secrets returns the strings that must not appear in messages. Exchange requires PerClient
+	// too.
 	Exchange func(principal string, subject func() string) (
 		authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
 	// Logins, if not nil, has the logins of principals; each request uses the login of its principal. The shared session then
@@ -72,8 +73,8 @@ type Options struct {
 	MaxConcurrency int
 	// Queue limits the calls that wait because MaxConcurrency is reached.
 	Queue semaphore.Queue
-	// SessionLimit returns an error if a server that already has `open` sessions with single clients may not have another one;
-	// nil means no limit.
+	// SessionLimit limits the sessions that single clients have with one server. The parameter open is their present number.
+	// SessionLimit returns an error if the server may not have one more. A nil SessionLimit means no limit.
 	SessionLimit func(open int) error
 	// ManyClients means that several clients, of both eras, may share the sessions.
 	ManyClients bool

@@ -77,9 +77,9 @@ func (t *route) share() {
 }
 
 // next returns the upstream for the next attempt. failed is the error of the previous attempt, nil for the first one. After a
-// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. After a session of
-// the legacy era, it returns the shared session or an instance if the request was not executed, or if its tool asked with an
-// input_required result. If there is no upstream to try, next returns the error for the request.
+// failure, next returns another instance, but only if the request was certainly not executed or is repeatable. If a session of the
+// legacy era has failed, next returns the shared session or an instance, provided that the request was not executed, or that its
+// tool has asked a question with an input_required result. If there is no upstream to try, next returns the error for the request.
 func (t *route) next(ctx context.Context, failed error) (*upstream.Upstream, error) {
 	if t.older {
 		// An UnavailableError means that the request was not executed.

@@ -32,7 +32,8 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// sweep deletes unused catalogues. First it marks the catalogues of the servers in r as used, because other processes delete too.
+// sweep deletes unused catalogues. First it marks the catalogues of the servers in r as used, so that other processes do not delete
+// them either.
 func (r *Registry) sweep() {
 	if r.cache.dir == "" {
 		return
