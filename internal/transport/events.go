@@ -21,7 +21,7 @@ type event struct {
 	large *wire.TooLargeError
 }
 
-// eventEdge is how many bytes are kept of the beginning of an event over the limit, and how many of its end.
+// Of an event that is over the limit, only the first eventEdge bytes and the last eventEdge bytes are kept.
 const eventEdge = 4 << 10
 
 // eventReader reads server-sent events. It skips an event that is longer than the limit and reports it as a

@@ -27,8 +27,8 @@ type Evidence struct {
 // ownServer describes a server that the link has started itself: a child process, or a server in this process.
 type ownServer struct {
 	pid int // the id of its process; 0 if it is not a process
-	// failure returns why the server has ended. If the server is a process, failure waits for its end, for at most the
-	// time patience.
+	// failure returns why the server has ended; err is the error of the stream. failure waits for the end of the server, but for at
+	// most the time patience.
 	failure func(err error, patience time.Duration) string
 	// stderr returns the end of the server's stderr output. May be nil.
 	stderr func() string
@@ -41,8 +41,8 @@ type ownServer struct {
 }
 
 const (
-	// After the process has ended, open calls wait at most callPatience to learn how it ended. The goroutine that owns the
-	// session waits at most exitPatience.
+	// When the stream of a process breaks, the process usually ends too. To learn how it ended, open calls wait for that end for at
+	// most callPatience, and the goroutine that owns the session for at most exitPatience.
 	callPatience = 20 * time.Millisecond
 	exitPatience = 500 * time.Millisecond
 )

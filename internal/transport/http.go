@@ -114,7 +114,7 @@ func (l *httpLink) failed(err error) {
 	l.drop()
 }
 
-// bound returns a context that also ends when the link ends.
+// bound returns a context that ends with ctx or with l.calls.
 func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(l.calls, cancel)

@@ -56,8 +56,9 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 	return a.plain(resp)
 }
 
-// notFound reads a 404. A 404 ends the session, unless the body shows that the server has read the request: it
-// contains the id of the request, or says that the method is unknown.
+// notFound reads a response with status 404. It returns the JSON-RPC answer in the body if the server has evidently read the
+// request: the answer has the id of the request, or says that the method is unknown. Otherwise the 404 means that the session has
+// ended.
 func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)

@@ -60,7 +60,8 @@ func (a *response) resume(ctx context.Context, previous *eventReader, cause erro
 	return wire.Message{}, ctx.Err()
 }
 
-// resumePause returns the pause that the server requests, or a longer pause after attempts that brought no new event.
+// resumePause returns the pause that the server requests, or a longer pause after attempts that brought no new event. idle is the
+// number of such attempts in a row.
 func resumePause(retry time.Duration, idle int) time.Duration {
 	pause := firstResume
 	if retry >= 0 {

@@ -17,8 +17,8 @@ var (
 	broken     = pattern.New(`(?s)(?:Type|Syntax|Reference)Error\b.*node:internal/modules/`)
 )
 
-// npxCure returns advice if stderr shows that an interrupted install has left npx's cache incomplete, which npx
-// never repairs; otherwise "".
+// npxCure returns advice if stderr shows that an interrupted install has left npx's cache incomplete. The user must then delete the
+// folder, because npx never repairs it. Otherwise npxCure returns "".
 func npxCure(stderr string) string {
 	folder := npxFolder.FindString(strings.ReplaceAll(stderr, "file://", ""))
 	is := ""

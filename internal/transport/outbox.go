@@ -126,7 +126,7 @@ func (o *outbox) write(closing <-chan struct{}) error {
 		case <-closing:
 			return nil
 		}
-		if o.try != nil { // first writes the rest that the last TryWrite left
+		if o.try != nil { // a Write without messages writes what the last TryWrite has left over
 			if err := o.conn.Write(); err != nil {
 				return err
 			}

@@ -84,8 +84,8 @@ type Remote struct {
 	URL     string
 	URLs    []string
 	Headers map[string]string
-	// Authorize, if not nil, adds credentials to the requests, and to the handshake of a WebSocket. Its error may have a method
-	// NotSent: if NotSent returns true, the request certainly was not executed.
+	// Authorize, if not nil, returns a RoundTripper that adds credentials to the requests, and to the handshake of a WebSocket. An
+	// error of this RoundTripper may have a method NotSent. If NotSent returns true, the request certainly was not executed.
 	Authorize func(http.RoundTripper) http.RoundTripper
 	// Transport replaces the HTTP transport in tests; nil means a new one.
 	Transport http.RoundTripper
