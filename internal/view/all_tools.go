@@ -34,15 +34,15 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	v := &AllTools{}
 	v.init(r, e, options)
 	v.follow(func(client *caller.Client) (list func() json.RawMessage) {
-		snap, naming := v.forApps(client), v.current().Naming // has the tools for apps too, so that a change of any tool is noticed
+		snap, naming := v.forApps(client), v.current().Naming // snap also has the tools for apps, so that any change is noticed
 		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
 	return v
 }
 
 // natives is the list of tools for the answer to tools/list, and the tools by the names under which clients may call them. In a
-// TwoTools, the list has only the tools with apps, which are listed next to inspect and exec. A few of the names may not be in the
-// list (see the func appNames).
+// TwoTools, the list has only the tools with apps, which are listed next to inspect and exec. byName may have a few names that are
+// not in the list (see the func appNames).
 type natives struct {
 	tools  json.RawMessage
 	byName map[string]origin
@@ -208,7 +208,7 @@ func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	return found
 }
 
-// callNative calls a tool by the name under which it is listed.
+// callNative calls a tool of a server that is in the list of tools itself, and so is called without exec.
 func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Result, error) {
 	b.needs(o.server)
 	options := b.current()

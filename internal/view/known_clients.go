@@ -3,9 +3,9 @@ package view
 import "time"
 
 // knownClients is what is known about clients, by their names. A client that is not listed gets the server's structuredContent, and
-// unknownResultChars. The comment above an entry first says what the client's model sees of a result that has both
-// structuredContent and a text. In parentheses follows how this is known: from the request to a model of that version of the
-// client, from the client's code, or from documentation or issues.
+// its results are cut at unknownResultChars. The comment above an entry first says what the client's model sees of a result that
+// has both structuredContent and a text. In parentheses follows how this is known: from the request to a model of that version of
+// the client, from the client's code, or from documentation or issues.
 //
 // If a model sees only structuredContent, the client gets none, so that the model sees the text, which has fewer tokens. If a model
 // sees structuredContent and text, the client gets structuredContent if no text contains the same: such a client escapes the quotes
@@ -13,9 +13,9 @@ import "time"
 //
 // ResultChars is a little less than what the client shows before it cuts a result itself.
 var knownClients = []ClientRule{
-	// Another mcpx, which forms, selects and cuts results for its own clients. For that it needs JSON. Its model has the
-	// read_result of that mcpx, which does not know the handles of this one. In a session that belongs to one client, the other
-	// mcpx sends the name of that client instead, with a suffix.
+	// The client is another mcpx, which forms, selects and cuts results for its own clients. For that it needs JSON, and results
+	// that are not cut: the models behind it have the read_result of the other mcpx, which cannot continue a result that this mcpx
+	// has cut. In a session that belongs to one client, the other mcpx sends the name of that client instead, with a suffix.
 	{Name: "mcpx", Text: TextJSON, Uncut: true},
 	{Name: "*-through-proxy", Structured: StructuredAuto, Text: TextJSON, Uncut: true},
 	// The model sees only structuredContent (version 2.1.330; anthropics/claude-code#79944, #41593). The client cuts

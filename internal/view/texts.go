@@ -24,12 +24,12 @@ type texts struct {
 const (
 	maxTexts     = 256
 	maxTextTools = 50_000 // of all catalogues together; the most recently used one alone may have more
-	// textsIdle is how long the texts of a catalogue stay after their last use, while others are used. Without it, catalogues
-	// from before a reload would stay until one of the other limits is reached.
+	// textsIdle is how long the texts of a catalogue stay after their last use, if the texts of other catalogues are in use.
+	// Without it, catalogues from before a reload would stay until one of the other limits is reached.
 	textsIdle = 10 * time.Minute
 )
 
-// catalogueTexts are the texts of one catalogue. Of the states of its servers, they only show which are disabled.
+// catalogueTexts are the texts of one catalogue. They show which servers are disabled, but no other states of servers.
 type catalogueTexts struct {
 	snap *catalog.Snapshot // guarded by texts.mu
 	used time.Time         // guarded by texts.mu
