@@ -20,7 +20,8 @@ const (
 	letter = upper | lower
 )
 
-// byteClass has the class of every ASCII byte; no bit means punctuation or a control character. Other bytes are wide.
+// byteClass has the class of every ASCII byte; the class 0 means punctuation or a control character. Bytes beyond ASCII have the
+// class wide.
 var byteClass = func() (t [256]class) {
 	for c := range t {
 		switch {

@@ -6,11 +6,10 @@ import (
 	"math/bits"
 )
 
-// The table maps the hash of every token of o200k_base to its rank: the hash selects one of 2^16
-// buckets and a 14-bit fingerprint. First come the starts of the buckets and the end of the last
-// (uint32), then an entry for each token, rank<<14 | fingerprint (uint32), all little endian. About
-// 1 of 5,000 look-ups finds a rank for a text that is not a token.
-// TestTable makes the file (go test ./internal/tokens -run TestTable -update).
+// The table maps the hash of every token of o200k_base to its rank: the hash selects one of 2^16 buckets and a 14-bit fingerprint.
+// First come the starts of all buckets and the end of the last bucket. Then comes an entry for each token: rank<<14 | fingerprint.
+// All numbers are uint32, little endian. About 1 of 5,000 look-ups finds a rank for a text that is not a token. TestTable makes the
+// file (go test ./internal/tokens -run TestTable -update).
 //
 //go:embed o200k.bin
 var table string
