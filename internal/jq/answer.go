@@ -23,7 +23,7 @@ const (
 
 // These are the kinds of answers.
 const (
-	kindOutputs = 'o' // the outputs, each after its size
+	kindOutputs = 'o' // the body has the outputs, each after its size
 	kindFilter  = 'f' // the body is the text of a FilterError
 	kindInput   = 'i' // the input is not JSON; the body is a text that says why
 	kindOutput  = 'l' // no body: there is more output than allowed

@@ -1,9 +1,9 @@
 // Package jq runs jq filters on JSON in a bounded helper process.
 //
 // A filter comes from a model, so it may be wrong, endless or hostile, and gojq bounds neither time nor memory: `range(1e12)`
-// hardly ends and `[range(1e9)]` needs tens of gigabytes. So filters run in helper processes (see package helper) with Main as
-// the main function. This process only parses a filter, in Check and Constructed. The size of the output is checked while it is
-// written. The functions input, debug, stderr and halt, and modules, are not available.
+// hardly ends and `[range(1e9)]` needs tens of gigabytes. So filters run in helper processes (see package helper): a helper is this
+// executable, started again in the role jq. This process only parses a filter, in Check and Constructed. The size of the output is
+// checked while it is written. The functions input, debug, stderr and halt, and modules, are not available.
 //
 // # What a filter does to JSON
 //
