@@ -126,8 +126,8 @@ func (f Folders) list() string {
 	return strings.Join(f, ", ")
 }
 
-// within returns the part of an absolute path that follows the path of a folder. Instead of this path, the parameter path may begin
-// with the folder's path without symbolic links. inside is false if the path is not in the folder.
+// within returns the part of an absolute path that comes after the path of a folder. The path may also begin with the folder's
+// actual path, in which symbolic links are resolved. inside is false if the path is not in the folder.
 func within(folder, path string) (below string, inside bool) {
 	if below, inside = cut(folder, path); inside {
 		return below, true
