@@ -66,8 +66,8 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	return nil, err
 }
 
-// timedOut returns timeout, the error for a call that took too long, after it has filled in the details. err is the error of the
-// attempt that was running when the time had passed.
+// timedOut returns timeout, the error for a call that took too long, after it has filled in the details. err is the error with
+// which the last attempt ended.
 func (r *call) timedOut(timeout *request.TimeoutError, err error) error {
 	timeout.Told, timeout.Noise = r.told, noiseOf(err)
 	timeout.MayHaveRun = r.MayHaveRun || !errors.Is(err, transport.ErrNotSent)

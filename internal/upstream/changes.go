@@ -155,9 +155,10 @@ func (s *session) subscribe() {
 }
 
 // keepListening keeps a subscriptions/listen request of the modern era open. The server acknowledges the request by a notification,
-// and then reports the wanted changes on the stream of the request. keepListening returns when ctx or the session ends, or when the
-// server refuses or ends the request while changes.worked is false. It calls refused with each JSON-RPC error that the server
-// returns for the request.
+// and then reports the wanted changes on the stream of the request. If the stream breaks, keepListening sends the request again. It
+// returns when ctx or the session ends. It also returns when the server refuses or ends the request, unless a stream for lists has
+// worked in this session before (changes.worked). It calls refused with each JSON-RPC error that the server returns for the
+// request.
 func (s *session) keepListening(ctx context.Context, wanted mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": wanted})
 	delay.Retry(ctx, func() (wait time.Duration, again bool) {

@@ -79,8 +79,8 @@ var errBoth = errors.New("the server has accepted both eras")
 //
 // Over HTTP an unanswered server/discover is cancelled, because a server may serve only one request at a time. If all messages
 // share one stream, an unanswered server/discover stays open while initialize is sent; finish then ends server/discover, and
-// reports whether the server has accepted it after all. On such a stream, a server that was modern when it was last seen is only
-// slow to start, so probe waits for the answer until ctx ends.
+// reports whether the server has accepted it after all. On such a stream, if the server was modern when it was last seen, probe
+// assumes that it is only slow to start, and waits for the answer until ctx ends.
 func (s *session) probe(ctx context.Context) (answered bool, finish func() bool, err error) {
 	if s.link.Traits().OneStream && s.spec.Era == EraModern {
 		err = s.discover(ctx)

@@ -36,8 +36,9 @@ type questions struct {
 	mu    sync.Mutex
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave the request
-	// visits are the clients that got a URL to open, by the id of the elicitation. A server can ask that the user opens a URL and
-	// later report that the user has completed it. Many users never do it, so only the newest URLs are remembered ([lru.Usual]).
+	// visits are the clients that got a URL to open, by the id of the elicitation. A server can ask that the user opens a URL, and
+	// report later that the user has done what the page asks. Many users never do that, so only the newest URLs are remembered
+	// ([lru.Usual]).
 	visits lru.Map[string, caller.Client]
 	all    sync.WaitGroup
 }
@@ -87,8 +88,8 @@ func (q *questions) cancelled(params json.RawMessage) {
 	}
 }
 
-// visit records that this client's user is asked to open a URL. When the server reports that the user has completed
-// this, mcpx can then tell the client.
+// visit records that this client's user is asked to open a URL. When the server reports later that the user has done so, mcpx knows
+// which client to tell.
 func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,8 +98,8 @@ func (q *questions) visit(elicitation string, client *caller.Client) {
 	}
 }
 
-// visitAll calls visit for each URL that the user must open before the server executes a call. data is the data of the error by
-// which the server says so (URLElicitationRequiredError).
+// visitAll is for a call that the server refuses to execute before the user has opened some URLs (URLElicitationRequiredError). It
+// calls visit for each of these URLs. The parameter data is the data of the server's error.
 func (q *questions) visitAll(data json.RawMessage, client *caller.Client) {
 	var d struct{ Elicitations []json.RawMessage }
 	_ = json.Unmarshal(data, &d) // if the data is invalid, the list stays empty

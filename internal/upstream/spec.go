@@ -55,8 +55,9 @@ type Spec struct {
 	// OnQuestion is called when the server sends a request other than ping (elicitation, sampling, roots), or first answers
 	// a call with input_required. It must not block. May be nil.
 	OnQuestion func()
-	// OnChange is called after each change of [Upstream.Status]. The supervising goroutine calls it. But if [Upstream.Ask] or a
-	// request wakes an idle upstream, the goroutine of that caller or request does. OnChange must not block. May be nil.
+	// OnChange is called after each change of [Upstream.Status]. The supervising goroutine calls it. But if a call of
+	// [Upstream.Ask] or a request wakes an idle upstream, the goroutine of that call or request calls OnChange. OnChange must not
+	// block. May be nil.
 	OnChange func()
 
 	installs time.Duration // bounds the start of a command that may install its program first; 0 for every other server
@@ -78,9 +79,9 @@ type Introduction struct {
 
 // Timeouts bound how long mcpx waits for the server.
 type Timeouts struct {
-	// Connect bounds one attempt to connect to one address, until tools/list is read; 0 means 30 s. For a command that may install
-	// its program first, Connect bounds the handshake, where 0 means 10 min, and then tools/list. Such a command is ended earlier
-	// if it makes no progress. The wait for its turn to install does not count.
+	// Connect bounds one attempt to connect to one address, until tools/list is read; 0 means 30 s. A command that may install its
+	// program first has this time twice: for its start with the handshake, where 0 means 10 min, and then for tools/list, where 0
+	// means 30 s. Such a command is ended earlier if it makes no progress. The wait for its turn to install does not count.
 	Connect time.Duration
 	// Probe bounds the wait for the answer to server/discover before initialize is sent, and the sending of
 	// notifications/initialized; 0 means 2 s.

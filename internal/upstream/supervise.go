@@ -111,8 +111,8 @@ func (u *Upstream) endLost(s *session, err error, t *degradation, losses int) ti
 
 // degradation says why a server is degraded. An empty field means that the server has no such trouble.
 type degradation struct {
-	loop   string // set if sessions were lost again and again, until a session lasts for loopWindow
-	health string // set if the last health check failed; the next session inherits it if no check in this session has succeeded
+	loop   string // says that sessions were lost again and again; cleared when a session has lasted for loopWindow
+	health string // says that the last health check failed; the next session inherits it if no check in this session has succeeded
 }
 
 // lost records the end of a session. losses is as in endLost. A crash loop ends when a session lasts for loopWindow.

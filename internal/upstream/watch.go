@@ -111,7 +111,7 @@ func (w *watcher) check(ctx context.Context) error {
 	w.failures++
 	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
 	if w.failures >= u.spec.Health.Threshold && !w.working() {
-		// The next session begins as healthy, unless this one has never been proven to work.
+		// The next session begins as healthy, unless no health check has succeeded in this session.
 		if w.proven {
 			w.health = ""
 		}
