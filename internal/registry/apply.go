@@ -12,8 +12,8 @@ import (
 // Changes has the sorted names of the servers that [Registry.Apply] started and stopped. A restarted server is in both lists.
 type Changes struct{ Started, Stopped []string }
 
-// Apply replaces the servers of the registry. It stops and starts only servers that are new, that were removed, whose
-// definition has changed, or that Again names. The sessions and open calls of the others continue. Of the options, only Rules,
+// Apply replaces the servers of the registry. It stops and starts only servers that are new, that were removed, whose definition
+// has changed, or that Again names. The sessions and open calls of all other servers continue. Of the options, only Rules,
 // MaxConcurrency, Queue, Grace and Again take effect.
 //
 // Apply calls swap, unless it is nil, as soon as the snapshot has the new servers and rules. In swap, the caller makes the rest

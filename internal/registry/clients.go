@@ -280,8 +280,8 @@ func (r *Registry) forgetLists(client string) {
 }
 
 // endSessions stops those sessions of a client for which the func matches returns true. Their open calls may continue for the
-// duration grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. If it
-// stops the last session of a home, it also removes the home's lists (see keepsLists). The caller holds the lock.
+// duration grace. The parameter end says, by name or definition, which new servers must wait until the sessions have ended. When
+// endSessions stops the last session of a home, it also removes the home's lists (see keepsLists). The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, matches func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them

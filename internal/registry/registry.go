@@ -35,8 +35,8 @@ type Server struct {
 	// Fault is an error in the server's configuration. A server with a Fault is unavailable.
 	Fault string
 	// PerClient gives each client, or its [caller.Home], its own session. The session ends after SessionIdle without a call (0
-	// means 5 minutes), or when the client disconnects; with a home of a principal, it may outlive its clients. A client
-	// without an ID uses the shared session. It gets an error if the server needs credentials or a login of the caller.
+	// means 5 minutes), or when the client disconnects; with a home of a principal, it may outlive its clients. A client without an
+	// ID uses the shared session; but if the server needs credentials or a login of the caller, such a client gets an error.
 	PerClient   bool
 	SessionIdle time.Duration
 	// PerPrincipal makes all clients of one principal share a session. A new login, or other Credentials, lead to another
