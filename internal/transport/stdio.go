@@ -115,10 +115,10 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 
 func (l *Launch) pinnedFraming() bool { return l.ContentLength || l.NewlineOnly }
 
-// Failed is called after a failed attempt and chooses the framing for the next one: how messages are separated on
-// stdio, by line ends or by Content-Length headers. If the server has sent a message, the framing of that message is
-// used. If it has sent none: after an attempt with line ends that got no answer (silent), headers are tried; otherwise
-// line ends are tried.
+// Failed is called after a failed attempt and chooses the framing for the next one: how messages are separated on stdio, by line
+// ends or by Content-Length headers. If the server has sent a message, the framing of that message is used. If the server has sent
+// no message, the next attempt uses headers if the failed attempt used line ends and got no answer (silent). Otherwise the next
+// attempt uses line ends.
 func (d *Dialer) Failed(silent bool) {
 	heard := d.heard.Load()
 	switch {
