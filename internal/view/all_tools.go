@@ -208,7 +208,7 @@ func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	return found
 }
 
-// callNative calls a tool of a server that is in the list of tools itself, and so is called without exec.
+// callNative calls a server's tool for a client that has named the tool itself in tools/call, instead of exec.
 func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Result, error) {
 	b.needs(o.server)
 	options := b.current()

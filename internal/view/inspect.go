@@ -252,8 +252,8 @@ func (v *TwoTools) matches(ctx context.Context, client *caller.Client, snap *cat
 	return result(text, structured, func() any { return matchesData(found) })
 }
 
-// search waits for its turn and then runs find. Searches run one at a time, so that the principals take turns. ok is false if too
-// many searches wait, if the turn does not come in time, or if ctx ends.
+// search waits for its turn and then runs find. Searches run one at a time, and principals take turns. ok is false if too many
+// searches wait, if the turn does not come in time, or if ctx ends.
 func (v *TwoTools) search(ctx context.Context, client *caller.Client, find func()) (ok bool) {
 	owner := client.On().Key()
 	if v.searching.Enter(ctx, owner) != nil {
