@@ -50,8 +50,7 @@ type Meter struct {
 	Compress compress.Options
 }
 
-// Report returns an empty report. The caller sets the results of [Meter.Catalogue] and
-// [Meter.Results].
+// Report returns an empty report. The caller stores the results of [Meter.Catalogue] and [Meter.Results] in its fields.
 func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price: m.Price} }
 
 // Catalogue measures the definitions of all tools in snap. The result has the given notes, and a further note for each server that
@@ -104,8 +103,8 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server. bare has the tokens of the definition of each tool, and lookups the tokens of the answer of inspect
-// about each tool.
+// server measures one server. bare and lookups have a number of tokens for each tool: bare that of the tool's definition, lookups
+// that of the answer of inspect about the tool.
 func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // the state must not affect the length of the text that inspect returns
@@ -128,8 +127,7 @@ func (m *Meter) surface(servers []catalog.Server) int {
 	return sumTokens(tools)
 }
 
-// derive computes those fields of s that follow from the tokens of single tools. bare has the tokens of the definition of each
-// tool, and lookups the tokens of the answer of inspect about each tool.
+// derive computes those fields of s that follow from the tokens of single tools. bare and lookups are as in the method server.
 func (m *Meter) derive(s *Server, bare, lookups []int) {
 	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {

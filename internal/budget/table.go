@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/describe"
 )
 
-// WriteTable writes r as text for the screen s. If s is a terminal and complete is false, it writes only what fits on one screen:
-// the totals, and the servers with the highest cost.
+// WriteTable writes r as text for the screen s. If s is a terminal and complete is false, WriteTable writes only what fits on one
+// screen: the totals, and the servers with the highest cost.
 func WriteTable(w io.Writer, r *Report, s terminal.Screen, complete bool) error {
 	t := &table{Screen: s, all: complete || s.Height() == 0}
 	if r.Catalogue != nil {
@@ -48,7 +48,7 @@ func (t *table) say(format string, args ...any) {
 }
 
 const (
-	// linesAround is how many lines of one screen are not rows of servers or notes.
+	// linesAround is how many lines of one screen are needed for everything except the rows of servers and the notes.
 	linesAround = 17
 	// fewNotes is how many notes are shown on one screen.
 	fewNotes = 3

@@ -9,8 +9,8 @@ import (
 	toon "github.com/toon-format/toon-go"
 )
 
-// maxTOONDepth is the maximum depth of nesting in JSON. toon-go indents every line by its depth, so deeper JSON could become very
-// long.
+// maxTOONDepth is the maximum depth of nesting in JSON that plainTOON converts. toon-go indents every line by its depth, so deeper
+// JSON could become very long.
 const maxTOONDepth = 64
 
 // plainTOON returns JSON text as the library toon-go writes it, to compare with what mcpx sends. ok is
