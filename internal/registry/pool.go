@@ -54,9 +54,9 @@ func (p *Pool) SetIdle(idle time.Duration) {
 	p.idle = idle
 }
 
-// join returns the upstream for the key, which is the server's Shared. It records that r uses the upstream, which lasts until r
-// calls leave or drop. If no registry uses this key yet, join makes the upstream from spec. join returns nil if the server must not
-// be shared, or if the pool is closed.
+// join returns the upstream for the key, which is the server's Shared. It records that r uses the upstream; leave and drop remove
+// this record. If no registry uses this key yet, join makes the upstream from spec. join returns nil if the server must not be
+// shared, or if the pool is closed.
 func (p *Pool) join(r *Registry, key string, spec upstream.Spec) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
