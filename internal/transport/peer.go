@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -227,7 +228,7 @@ func (p *Peer) Write(messages ...[]byte) error {
 func (p *Peer) CloseWith(code int, reason string) error {
 	p.close.Do(func() {
 		p.end()
-		p.closeWith(websocket.StatusCode(code), reason[:min(len(reason), 120)])
+		p.closeWith(websocket.StatusCode(code), strings.ToValidUTF8(reason[:min(len(reason), 120)], ""))
 	})
 	p.loops.Wait()
 	return nil

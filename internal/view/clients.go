@@ -77,7 +77,8 @@ func (s *Settings) profile(name string) profile {
 		JSONSchema: s.JSONSchema, NoTOON: !texts.TOON, NoJS: !texts.JS, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor,
 		Brief: searches && chars == 0,
 	}}
-	if s.kept.Add(1) <= maxProfiles {
+	if s.kept.Load() < maxProfiles {
+		s.kept.Add(1)
 		s.profiles.Store(name, p)
 	}
 	return p
