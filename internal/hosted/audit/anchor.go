@@ -31,7 +31,8 @@ type anchor struct {
 	Seal  string `json:"seal,omitempty"` // HMAC of the other members
 }
 
-// AnchorPath returns the path of a trail's anchor in folder. The name depends on the absolute path of the trail.
+// AnchorPath returns the path of a trail's anchor in folder. The name contains a hash of the trail's absolute path, so trails in
+// different folders have different anchors.
 func AnchorPath(folder, trail string) (string, error) {
 	trail, err := filepath.Abs(trail)
 	if err != nil {
@@ -89,8 +90,8 @@ type anchorFile struct {
 	failed bool // whether the last attempt to write failed
 }
 
-// write changes the anchor and writes it to its file. If [Accept] has raised First in the file meanwhile, write keeps the raised
-// value. A nil *anchorFile does nothing: the trail has no anchor.
+// write lets change alter the anchor, and then writes the anchor to its file. If [Accept] has raised First in the file meanwhile,
+// write keeps the raised value. f is nil if the trail has no anchor; then write does nothing.
 func (f *anchorFile) write(change func(*anchor)) {
 	if f == nil {
 		return
@@ -110,7 +111,7 @@ func (f *anchorFile) write(change func(*anchor)) {
 	f.failed = err != nil
 }
 
-// reached notes in the anchor that a line is on disk.
+// reached notes in the anchor that the line with the number seq and the HMAC mac is now the newest line on disk.
 func (f *anchorFile) reached(seq uint64, mac string) {
 	f.write(func(a *anchor) { a.Last, a.MAC = seq, mac })
 }
@@ -147,9 +148,9 @@ func locked(path string, f func() error) error {
 }
 
 // compare loads the anchor, and compares it with what the method begin has found in the trail. If the anchor names a later line
-// than the last one there, lines were removed: new lines are then numbered after the line of the anchor, so that the gap stays
-// visible. If there is no anchor, or it cannot be used, compare makes one that begins with the first line of the trail. attrs are
-// for the first line of the run; they say what compare has found.
+// than the trail's last one, lines were removed. Then new lines are numbered after the line of the anchor, so that the gap stays
+// visible. If there is no anchor, or it cannot be used, compare makes an anchor whose First is the first line of the trail. attrs
+// say what compare has found. They are for the first line that this process writes.
 func (t *Trail) compare() (attrs []slog.Attr, err error) {
 	if t.o.Anchor == "" {
 		return nil, nil
@@ -199,8 +200,9 @@ func firstSeq(path string) uint64 {
 	return head.Seq
 }
 
-// Accept makes [Verify] accept the trail as it is now: it writes the trail's first and last lines to the anchor at anchorPath. It
-// is for an operator who has moved or removed files on purpose. Another process may write to the trail at the same time.
+// Accept makes [Verify] accept the trail as it is now: it writes the numbers of the trail's first and last line to the anchor at
+// anchorPath. It is for an operator who has moved or removed files on purpose. Another process may write to the trail at the same
+// time.
 func Accept(path string, keys [][]byte, anchorPath string) error {
 	if err := betweenStates(path); err != nil {
 		return err

@@ -70,13 +70,13 @@ type Trail struct {
 const (
 	opened = "opened" // a run starts
 	closed = "closed" // a run ends normally
-	lost   = "lost"   // number of records that could not be written before this line
+	lost   = "lost"   // says how many records before this line could not be written
 )
 
 // errClosed is returned by writes after Close.
 var errClosed = errors.New("the audit trail is closed")
 
-// InUseError is returned if another process has the file open.
+// InUseError is the error of [Open] and [Forget] if another process has the trail at Path open.
 type InUseError struct{ Path string }
 
 func (e *InUseError) Error() string { return "another process writes to " + e.Path }
@@ -142,9 +142,9 @@ func (t *Trail) start() error {
 	return nil
 }
 
-// begin opens the file, and finds the last line, after which new lines continue the numbers and the HMAC chain. If the file is
-// empty, this is the last line of the newest renamed file. cut is the length, in bytes, of an incomplete last line that begin has
-// removed.
+// begin opens the file and finds the last line of the trail. New lines continue its number and its HMAC chain. If the file is
+// empty, the last line is the one at the end of the newest renamed file. cut is the length, in bytes, of an incomplete last line
+// that begin has removed.
 func (t *Trail) begin() (cut int64, err error) {
 	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", t.path)

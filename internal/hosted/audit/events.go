@@ -3,7 +3,7 @@ package audit
 import "log/slog"
 
 // CallBegan and CallEnded are the events that package app writes for each message to a server. Without audit.required, there is no
-// CallBegan for a message that changes nothing. Their member "call" is the number of the message within the run.
+// CallBegan for a message that changes nothing. Their member "call" numbers the messages since the process opened the trail.
 const (
 	CallBegan = "call_began"
 	CallEnded = "call_ended"
@@ -16,8 +16,8 @@ const (
 	LoginRefused = "login_refused" // an attempt to log in failed: the user was refused, or there was an error
 )
 
-// Login is the record of what happened to a login: of a user who logs in to mcpx with a client or a browser, or of a principal at
-// an upstream. Empty fields are left out of the record. No field may contain a secret: Number identifies a login, and is never a
+// Login is a record about a login. Either a user logs in to mcpx, with a client or a browser, or a principal logs in at an
+// upstream. Empty fields are left out of the record. No field may contain a secret: Number identifies a login, and is never a
 // token.
 type Login struct {
 	Event string

@@ -22,7 +22,8 @@ import (
 const (
 	// forgotten is the event of the line that [Forget] adds.
 	forgotten = "forgotten"
-	// rewritten is the suffix of a new file, which will replace the file of the trail with the same name without the suffix.
+	// rewritten is a suffix. [Forget] writes the new content of each file of the trail to a file with the same name and this
+	// suffix. In the end the new files replace the old ones.
 	rewritten = ".forgetting"
 	// complete is the suffix of a marker file. It exists from the moment when all new files are whole until all of them have
 	// replaced the old files.
@@ -41,8 +42,9 @@ func betweenStates(path string) error {
 }
 
 // Forget replaces the name of a principal by a pseudonym in all lines of a trail. It also removes the principal's display name,
-// subject and addresses. In free text, such as the reason, it replaces the name, or the part before its last @, only where that is
-// an e-mail address. All lines from the first changed one on get new HMACs, so [Verify] accepts the trail.
+// subject and addresses. In free text, such as the reason why a login ended, it replaces only e-mail addresses: the name, if it
+// contains an @, and the part of the name before its last @, if this part contains an @. All lines from the first changed one on
+// get new HMACs, so [Verify] accepts the trail.
 //
 // Forget adds a last line. It says how many lines were changed, and which HMAC the last line had before. So an operator who has a
 // copy of this HMAC ([Report]) can still find it in the trail. If no line names the principal, Forget changes nothing, and
@@ -119,7 +121,8 @@ func finishForgetting(path string, keys [][]byte, anchorPath string) error {
 
 type forgetting struct {
 	user, pseudonym string
-	// The part of user before the last @, if it is an e-mail address: the value of the claim that names the user.
+	// address is the part of user before the last @, if this part is an e-mail address; otherwise it is empty. It is then the value
+	// of the claim that names the user.
 	address string
 	t       *Trail // its chains make the HMACs
 	lines   int    // number of changed lines

@@ -88,8 +88,8 @@ func appendCut(out []byte, text string, most int) []byte {
 	return append(append(append(out, '"'), text...), '"')
 }
 
-// seal adds two members to a line: the HMAC of the previous line, and the HMAC of this line, which
-// also covers the HMAC of the previous line.
+// seal adds two members to a line: the HMAC of the previous line, and the HMAC of this line, which also covers the HMAC of the
+// previous line.
 func seal(line []byte, chain hash.Hash, prev string) (sealed []byte, mac string) {
 	line = append(append(append(line, `,"prev":"`...), prev...), '"')
 	mac = sum(chain, line)

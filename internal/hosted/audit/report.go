@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Usage is what one principal, server, tool or day has used: sums over the records of a trail about the ends of tool calls
-// (CallEnded).
+// Usage has the sums for one principal, server, tool or day. They are made from those records of a trail that say how a tool call
+// ended (CallEnded).
 type Usage struct {
 	// Name is the principal, the server, the tool as SERVER.TOOL, or the day as 2027-01-31. Display is the newest display name of a
 	// principal.
@@ -30,7 +30,7 @@ type Usage struct {
 	ArgumentBytes int64 `json:"argument_bytes"`
 }
 
-// Question says which records of a trail [Use] selects, and for what it makes sums.
+// Question says which records of a trail [Use] selects, and by what it groups them for the sums.
 type Question struct {
 	// By is "user", "server", "tool" or "day": there is one sum for each user, server, tool or day.
 	By string

@@ -14,13 +14,13 @@ import (
 type Report struct {
 	Files []string
 	Lines uint64
-	// First and Last are the numbers of the first and the last line, and MAC is the HMAC of the last line. An
-	// operator who keeps a copy of Last and MAC elsewhere can tell later whether lines were removed from the end.
+	// First and Last are the numbers of the first and the last line, and MAC is the HMAC of the last line. An operator who keeps a
+	// copy of Last and MAC elsewhere can tell later whether lines were removed from the end.
 	First, Last uint64
 	MAC         string
 	Chained     bool
-	// Lost is the number of records that could not be written. Open is the number of calls without an end, and Unclosed the number
-	// of runs without an end. One of these runs may still be active.
+	// Lost is the number of records that could not be written. Open is the number of calls whose end is not in the trail. Unclosed
+	// is the number of processes that opened the trail and did not close it. One of them may still be writing.
 	Lost     uint64
 	Open     int
 	Unclosed int
@@ -111,7 +111,9 @@ func (v *verifier) files(path string) error {
 	return nil
 }
 
-// ends compares the first and the last line of the trail with the anchor.
+// ends compares the last line of the trail with v.anchor, which was read before the trail, and the first line with from. from is
+// the anchor, read again after the trail if another process may have written meanwhile; it is nil if there is none. unusable says
+// why the anchor cannot be used; it is nil if it can.
 func (v *verifier) ends(from *anchor, unusable error, anchorPath string) {
 	r := &v.report
 	r.Anchored = from != nil
@@ -144,7 +146,7 @@ type call struct {
 
 type verifier struct {
 	chains []hash.Hash
-	keyed  int // the least index in keys that made an earlier line; at first the number of keys
+	keyed  int // the index of the newest key that has made a line so far; at first the number of keys
 	report Report
 	// each is called with each line of the trail; it may be nil. unkeyed means that HMACs are not checked, because there is no key.
 	each    func(line []byte)
