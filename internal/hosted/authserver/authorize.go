@@ -64,9 +64,8 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.consentPage(w, c, a, s.seals.page.close(page{browser, digest(r.URL.RawQuery), deadline(pageTime)}))
 }
 
-// authorizationRequest checks an authorization request. If it returns an error together with an authorization, the
-// error is sent back to the client. If it returns only an error, the redirect URI cannot be trusted, and the error is
-// shown to the user alone.
+// authorizationRequest checks an authorization request. If it returns an error together with an authorization, the error is sent
+// back to the client. If it returns only an error, the redirect URI cannot be trusted, and the error is shown to the user alone.
 func (s *Server) authorizationRequest(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
 	for i, name := range []string{
@@ -139,9 +138,10 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	s.startLogin(w, r, a)
 }
 
-// back redirects the user's browser to the client, with the client's state and the issuer name of this server (RFC 9207).
+// back redirects the user's browser to the client. values are the parameters for the client: a code or an error. back adds the
+// client's state and the issuer name of this server (RFC 9207).
 //
-// A login for a web page of mcpx itself has no client. In this case, back shows the user what went wrong.
+// A login for a web page of mcpx itself has no client. In this case, back shows the user the error in values.
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	if a.Own != "" {
 		pages.Fault(w, http.StatusForbidden, "Signing in failed: "+values.Get("error_description")+".")

@@ -160,8 +160,8 @@ func (s *Server) Close() {
 // Issuer returns the issuer identifier of this server (RFC 8414): the resource URL without the endpoint's path.
 func (s *Server) Issuer() string { return s.issuer }
 
-// Logout returns the URL to which the issuer may send logout tokens. The administrator may register it at the issuer as the back-channel
-// logout URL.
+// Logout returns the URL to which the issuer may send logout tokens. The administrator may register it at the issuer as the
+// back-channel logout URL.
 func (s *Server) Logout() string { return s.issuer + logoutPath }
 
 // Callback returns the URL to which the issuer sends users back. The administrator must register it at the issuer.

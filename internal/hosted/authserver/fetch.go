@@ -22,8 +22,9 @@ const (
 	maxFetchesOfHost    = 16
 )
 
-// fetch is a download of a client document. All requests that need the document share it. A stranger has named the host of the
-// document, which may never answer. Therefore, when there are too many fetches, mcpx ends an old fetch in favor of a new one.
+// fetch is a download of a client document. All requests that need the document share it. Any stranger can name the host of a
+// document, and the host may never answer. Therefore, when there are too many fetches, mcpx ends an old fetch in favor of a new
+// one.
 type fetch struct {
 	id      string
 	address netip.Addr // IP address from which the request that began the fetch came

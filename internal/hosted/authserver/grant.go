@@ -54,7 +54,8 @@ type issued struct {
 	Refresh string `json:"r,omitempty"`
 	// Access is the issuer's access token, if there is no refresh token and the userinfo endpoint accepts the access token.
 	Access string `json:"a,omitempty"`
-	// AccessUntil is used if there is no refresh token: it is when the login then ends, see withoutRefresh.
+	// If there is no refresh token, AccessUntil is when the login ends, in Unix seconds (see withoutRefresh). Otherwise it is not
+	// used.
 	AccessUntil int64 `json:"au,omitempty"`
 	// Session is the claim sid: the issuer's ID for the user's session, which a logout token may name.
 	Session string `json:"s,omitempty"`
@@ -156,8 +157,8 @@ func (s *Server) begin(ctx context.Context, g *grant) error {
 	return nil
 }
 
-// makeRoom ends a user's login that was renewed least recently, if the user has maxPerUser logins. Errors are ignored: the user
-// then has one login too many.
+// If the user has maxPerUser logins, makeRoom ends the one that was renewed least recently. Errors are ignored: the user then has
+// one login too many.
 func (s *Server) makeRoom(ctx context.Context, who *user) {
 	oldest, n := (*grant)(nil), 0
 	for _, g := range s.validGrants() {
@@ -208,8 +209,8 @@ func (s *Server) tell(e Event) {
 	}
 }
 
-// known is this process's copy of the logins of this server that are in the store. The store calls [Server.learn] for each login at
-// the start, and again whenever a login changes. A known may be used by several goroutines at the same time.
+// known is this process's copy of the logins in the store. The store calls [Server.learn] for each login at the start, and again
+// whenever a login changes. A known may be used by several goroutines at the same time.
 type known struct {
 	mu       sync.RWMutex
 	byNumber map[string]*entry

@@ -61,8 +61,8 @@ func newOIDCClient(o *Options, callback string) *oidcClient {
 	return &oidcClient{o: o, callback: callback, web: netguard.NewClient(reach), keys: identity.NewKeys(of, o.Log)}
 }
 
-// provider returns the metadata of the issuer, cached for discoveryTime. If it cannot be fetched again then, provider returns the
-// old one.
+// provider returns the metadata of the issuer. It caches them for discoveryTime, and then fetches them again. If this fails,
+// provider returns the old metadata, for another discoveryTime.
 func (c *oidcClient) provider(ctx context.Context) (*provider, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,10 +281,10 @@ func (c *oidcClient) withoutRefresh(got *issued, token *oauth2.Token) {
 	}
 }
 
-// again asks the issuer whether a user who has logged in before may stay logged in, and what the issuer says about the user now.
-// The error is a *refusedError if the user may not stay logged in. Any other error means that the issuer has not said whether the
-// user may. Even after an error, the caller must store the *issued, because it may contain a new refresh token that replaces the
-// old one.
+// again asks the issuer whether a user who has logged in before may stay logged in. It returns the issuer's new tokens, and the
+// user as the issuer describes them now. The error is a *refusedError if the user may not stay logged in. Any other error means
+// that the issuer has not said whether the user may. Even after an error, the caller must store the *issued, because it may contain
+// a new refresh token that replaces the old one.
 func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*issued, *user, error) {
 	next := *previous
 	p, err := c.provider(ctx)
@@ -304,7 +304,7 @@ func (c *oidcClient) again(ctx context.Context, previous *issued, who *user) (*i
 		switch err := c.addUserInfo(ctx, p, access, claims); {
 		case err != nil && previous.Refresh == "" && refusedBy(err):
 			return &next, nil, &refusedError{who.Subject, "the issuer does not know the login any more"}
-		// Without the groups from UserInfo, the user would lose rights, or even the login.
+		// The error is not ignored: without the groups from UserInfo, the user would lose rights, or even the login.
 		case err != nil:
 			return &next, nil, fmt.Errorf("reading UserInfo: %w", err)
 		}
@@ -389,8 +389,8 @@ func (c *oidcClient) verify(ctx context.Context, raw string) (jwt.MapClaims, err
 	return claims, nil
 }
 
-// addUserInfo asks the userinfo endpoint, and adds those of its claims that claims does not have yet. token is an access token of
-// the issuer.
+// addUserInfo asks the userinfo endpoint about the user. It adds to claims what the endpoint says, but does not replace claims that
+// are already there. token is an access token of the issuer.
 func (c *oidcClient) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) error {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, c.web, p.UserInfo, token, &more); err != nil {

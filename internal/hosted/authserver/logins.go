@@ -78,8 +78,8 @@ func (s *Server) nameFree(who *user) error {
 	return nil
 }
 
-// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. After the login, the browser is sent to path, the path of
-// the page. path must begin with exactly one slash.
+// SignIn sends a browser to the login at the issuer, for a page of mcpx itself. After the login, the browser is sent to path, the
+// path of the page. path must begin with exactly one slash.
 func (s *Server) SignIn(w http.ResponseWriter, r *http.Request, path string) {
 	s.startLogin(w, r, &authorization{Own: path})
 }
@@ -90,7 +90,8 @@ func (s *Server) SignOut(ctx context.Context, login string) error {
 	return err
 }
 
-// signedIn stores a login for a page of mcpx itself, calls [Parts.SignedIn], which sets the cookie, and sends the browser to path.
+// signedIn completes a login for a page of mcpx itself. It stores the login g, and calls [Parts.SignedIn], which sets the cookie.
+// Then it sends the browser to path, the path of the page.
 func (s *Server) signedIn(w http.ResponseWriter, r *http.Request, g *grant, path string) {
 	g.Client, g.Called, g.Next = "", "the page of mcpx", 1
 	g.Until = s.until(g)

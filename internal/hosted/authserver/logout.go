@@ -113,7 +113,7 @@ func (s *Server) loggedOut(ctx context.Context, out *logoutClaims) error {
 		if (out.Subject == "" || g.Who.Subject == out.Subject) && named {
 			if _, err := s.end(ctx, g.Number, "logged out at the issuer"); err != nil {
 				_ = s.store.Change(ctx, key, func([]byte) ([]byte, time.Time, error) { return nil, time.Now(), nil })
-				return err // the issuer may repeat the token, so it is unused again
+				return err // the issuer may send the token again, so it is marked as unused
 			}
 		}
 	}

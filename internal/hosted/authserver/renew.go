@@ -99,7 +99,7 @@ func changes(ctx context.Context, e *entry) error {
 // identifies this request: the stored login must still have it in the field Renewing, else the answer is dropped.
 func (s *Server) asked(ctx context.Context, of *grant, me string) (*grant, error) {
 	// The wait for other requests may have used up most of ctx's time. If the issuer's answer is cut off, the login can be lost. So
-	// asking has a time of its own.
+	// asking has a time limit of its own, askedTime.
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), askedTime)
 	defer end()
 	asking, cancel := context.WithTimeout(ctx, issuerTime)

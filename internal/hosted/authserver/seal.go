@@ -12,8 +12,7 @@ import (
 	"mcpx/internal/base/state"
 )
 
-// seals are the encryption keys of one server. Each kind of value has its own key, so that no value is accepted as
-// another kind.
+// seals are the encryption keys of one server. Each kind of value has its own key, so that no value is accepted as another kind.
 type seals struct {
 	client, page, login, code, access, refresh, grant seal
 }

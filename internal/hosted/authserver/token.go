@@ -197,7 +197,7 @@ func (s *Server) renew(ctx context.Context, form url.Values) (*grant, error) {
 		case old.Number < g.Next:
 			g.end("a refresh token was used twice")
 		default:
-			g.Next = old.Number // they differ only if the store has lost a change
+			g.Next = old.Number // old.Number is greater than Next only if the store has lost a change
 		}
 		return nil
 	})

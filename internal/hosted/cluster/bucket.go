@@ -71,7 +71,7 @@ func (f *following) stop() {
 	}
 	f.cancel()
 	_ = f.Stop()
-	go func() { // ends when Updates is closed or silent: a lost connection may not close it
+	go func() { // ends when Updates is closed, or silent for lastUpdates: after a lost connection, Updates may stay open
 		for open := true; open; {
 			select {
 			case _, open = <-f.Updates():
@@ -122,8 +122,8 @@ func (r *records) load(ctx context.Context, round int) (*following, error) {
 	}
 }
 
-// check returns an error if one is the record that marks the bucket (ownerKey), and this replica cannot decrypt it: the bucket then
-// belongs to a cluster with another key.
+// check returns an error if the record shows that the bucket belongs to a cluster with another key. Only the record that marks the
+// bucket (ownerKey) can show it: this replica then cannot decrypt that record. For other records check returns nil.
 func (r *records) check(one jetstream.KeyValueEntry) error {
 	name := hashed(ownerKey)
 	if one.Key() != name || len(one.Value()) == 0 {

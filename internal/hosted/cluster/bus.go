@@ -117,8 +117,8 @@ func (c *Cluster) take(h *head, data []byte) {
 	}
 }
 
-// Tell sends data, at most 256 KB, to all other replicas, and does not wait until they have received it. If NATS cannot be reached, the
-// error is [state.ErrAway], and no replica gets the data.
+// Tell sends data, at most 256 KB, to all other replicas, and does not wait until they have received it. If NATS cannot be reached,
+// the error is [state.ErrAway], and no replica gets the data.
 func (c *Cluster) Tell(kind string, data []byte) error {
 	if len(data) > maxPiece {
 		return fmt.Errorf("%d bytes are too many for one message", len(data))

@@ -1,6 +1,6 @@
-// Package cluster makes several processes of mcpx, the replicas, one endpoint. The replicas find each other through NATS, and share
-// the state of clients through it. Everything that a replica sends or stores is sealed with a key of the cluster, so neither NATS
-// nor its other users can read or forge it. But they can delay it or throw it away.
+// Package cluster joins several processes of mcpx, the replicas, into one endpoint. The replicas find each other through NATS, and
+// share the state of clients through it. Everything that a replica sends or stores is sealed with a key of the cluster, so neither
+// NATS nor its other users can read or forge it. But they can delay it or throw it away.
 package cluster
 
 import (
@@ -196,7 +196,9 @@ func (c *Cluster) Close() {
 		return
 	}
 	c.end()
-	for _, id := range c.Others() { // not sent to "all": only on one subject does NATS deliver the last answers before the goodbye
+	// The goodbye is not sent to "all": NATS keeps messages in order only within one subject, and the goodbye must come after the
+	// last answers, which go to "to." and the id.
+	for _, id := range c.Others() {
 		_ = c.send("to."+id, &head{Do: doBye}, nil)
 	}
 	_ = c.conn.FlushTimeout(time.Second)
@@ -211,8 +213,8 @@ func (c *Cluster) Close() {
 	c.closed.Wait()
 }
 
-// away is called when the connection to NATS is lost. It ends all exchanges, because messages may be lost with the connection, for
-// which the exchanges would wait forever.
+// away is called when the connection to NATS is lost. It ends all exchanges: messages may have been lost with the connection, and
+// an exchange would wait for a lost message forever.
 func (c *Cluster) away(err error) {
 	c.connected.Store(false)
 	c.mu.RLock()

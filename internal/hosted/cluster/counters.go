@@ -18,7 +18,8 @@ const kindTakes, kindTaken = "takes", "taken"
 // takesEvery is how long a replica collects what was taken from its buckets before it tells the others.
 const takesEvery = 20 * time.Millisecond
 
-// maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer to the question kindTaken.
+// maxTakes is the largest number of buckets in one message. maxTaken is the largest size, in bytes, of an answer to the question
+// kindTaken.
 const maxTakes, maxTaken = 1000, 64 << 20
 
 // counters implement [state.Counters] for all replicas together. Each replica has all buckets. It takes from its own buckets
@@ -122,8 +123,8 @@ func drawsOf(list []*take) []state.Draw {
 	return draws
 }
 
-// Take takes tokens from the buckets of this replica. While NATS cannot be reached, it takes more than usual (see [counters]).
-// While NATS can be reached and the buckets had enough tokens, the other replicas learn of it soon.
+// Take implements [state.Counters]: it takes tokens from the buckets of this replica. If the buckets have enough tokens, Take soon
+// tells the other replicas what it took. While NATS cannot be reached, it tells nobody, and takes more than usual (see [counters]).
 func (s *counters) Take(from []state.Draw) (short int, wait time.Duration) {
 	shares := s.shares()
 	if shares > 1 {
@@ -146,8 +147,8 @@ func (s *counters) Charge(to []state.Draw) {
 	}
 }
 
-// shares returns the factor by which Take and Charge multiply the tokens: 1, or the number of replicas while they cannot tell each other
-// what they take.
+// shares returns the factor by which Take and Charge multiply the tokens: 1, or the number of replicas while they cannot tell each
+// other what they take.
 func (s *counters) shares() float64 {
 	if s.c.Connected() {
 		return 1

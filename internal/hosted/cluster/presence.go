@@ -184,7 +184,7 @@ func (c *Cluster) takeBeat(h *head) {
 	if fresh {
 		c.log.Info("a replica is there", "replica", h.Kind, "id", h.From)
 		c.sendBeat("to." + h.From)
-		c.records.read() // read again: the new replica does not know which records NATS has lost or rolled back
+		c.records.read() // read again, to write back records that NATS has lost or rolled back: the new replica does not know them
 	}
 	if lost {
 		c.calls.fail(func(x *exchange) bool { return x.id.peer == h.From }, errLost)

@@ -115,7 +115,8 @@ func (r *records) Get(key string) ([]byte, error) {
 }
 
 // Change replaces the value of a key in NATS. If another replica changes the value at the same time, Change tries again with the
-// new value, so it may call change several times. If NATS does not store the value, the error is [state.ErrAway].
+// new value, so it may call change several times. If change returns an error, Change returns that error and stores nothing. If the
+// value is too large, the error is [state.ErrLarge]. If NATS does not store the value, the error is [state.ErrAway].
 func (r *records) Change(ctx context.Context, key string, change func(old []byte) ([]byte, time.Time, error)) error {
 	making := &r.making[maphash.String(r.seed, key)%uint64(len(r.making))]
 	making.Lock()
@@ -225,7 +226,7 @@ func (r *records) refresh(ctx context.Context, key string, try int) (revision ui
 }
 
 // receive handles the value that NATS has for a key: an encrypted record, or nothing if the record has expired or was removed. name
-// is the hashed key. round is the number of the load that found the value, or 0 if it was refresh.
+// is the hashed key. round is the number of the load that found the value, or 0 if refresh found it.
 func (r *records) receive(name string, data []byte, revision uint64, round int) {
 	if len(data) == 0 {
 		r.refuse(name, revision, errRemoved)
@@ -311,8 +312,8 @@ func (r *records) expire(now time.Time) {
 	}
 }
 
-// Watch implements [state.Followed]. Until stop is called, it calls handle with each new value that this replica writes or
-// receives.
+// Watch implements [state.Followed]. It calls handle with each value that this replica has for a key that begins with prefix. Then,
+// until stop is called, it calls handle with each new value that this replica writes or receives.
 func (r *records) Watch(prefix string, handle func(value []byte)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 )
 
 // results implement [state.Results] for all replicas together. A result stays in the replica that made it. Its handle names this
-// replica, which other replicas ask for a copy.
+// replica, so the other replicas know whom to ask for a copy.
 type results[R any] struct {
 	state.Results[R]
 	c *Cluster
@@ -35,8 +35,8 @@ type results[R any] struct {
 	bytes  int
 }
 
-// wanted identifies a result. Another replica gets it as the question. Its Handle is then the one within that replica. In
-// results.copies, it is the one that all replicas understand.
+// wanted identifies a result. It is also the question to the replica that has the result. In a question, Handle is the handle
+// within that replica. In the keys of results.copies, Handle is the handle that all replicas understand.
 type wanted struct {
 	Handle string `json:"handle"`
 	Owner  string `json:"owner"`
