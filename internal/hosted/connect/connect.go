@@ -144,7 +144,7 @@ type link struct {
 	Until  int64     `json:"u"`
 }
 
-// Link returns the address of the page on which the principal of connects an account at a server. It can be opened for linkTime.
+// Link returns the address of the page on which a principal connects an account at a server. The page can be opened for linkTime.
 func (p *Pages) Link(server string, of *caller.Principal) string {
 	return p.Base + pagePath + "?to=" + tagged(p.links, link{server, principalOf(of), time.Now().Add(linkTime).Unix()})
 }
@@ -241,8 +241,8 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request) {
 // asks the person to prove to be this principal. If somebody has signed in to another page of mcpx with the browser, the browser
 // belongs to them.
 func (p *Pages) look(w http.ResponseWriter, r *http.Request, l *link, address string) {
-	// The browser came from another site, so it has not sent the cookie of the sign-in, which is SameSite=Strict. The page loads
-	// itself once more.
+	// After a sign-in, the browser comes from another site. So its request does not have the cookie of the sign-in, which is
+	// SameSite=Strict. The page loads itself once more, and that request has the cookie.
 	if r.URL.Query().Has("back") {
 		w.Header().Set("Refresh", "0; url="+p.address(r.URL.Query().Get("to")))
 		p.done(w, "One moment", "You have signed in.")

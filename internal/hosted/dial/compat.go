@@ -55,8 +55,8 @@ func (h *Hub) placeUnnamed(p *caller.Principal, _ string) (s *slot, isNew bool, 
 	if s, isNew, err = h.place(p, h.vacant(p)); err == nil && !isNew {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		// The slot is that of a server that had lost its connection. Without its timer it stays until the method use or unused is
-		// called.
+		// The slot belongs to a server that had lost its connection, and its timer would remove it. Without the timer the slot
+		// stays until the method use or unused is called.
 		s.stay()
 	}
 	return s, isNew, err
@@ -92,8 +92,7 @@ func (h *Hub) vacant(p *caller.Principal) string {
 	return unnamed(i)
 }
 
-// unnamed returns the name with the index i of those for servers without a name of their own: default, default-2, default-3 and so
-// on.
+// unnamed returns one of the names for servers without a name of their own: default for i = 0, then default-2, default-3 and so on.
 func unnamed(i int) string {
 	if i == 0 {
 		return "default"

@@ -52,13 +52,13 @@ type Options struct {
 	// Bounds limit a principal's servers; zero values mean the defaults.
 	Bounds Bounds
 	// Cluster connects this replica to the others; nil if there are no others. Relay lets another replica use a server that has
-	// dialled in here, with the served name served: it passes messages between stream and the server until ctx ends.
+	// dialled in here, and that clients see under the name served. It passes messages between stream and the server until ctx ends.
 	Cluster *cluster.Cluster
 	Relay   func(ctx context.Context, served string, stream io.ReadWriteCloser) error
 	// Ping is the time between two pings to a server, and Pong is the time in which the server must answer each ping. 0 means the
 	// default of [transport.PeerOptions].
 	Ping, Pong time.Duration
-	// Alive is how long a server without a name of its own has to answer a ping before another takes its name; 0 means
+	// Alive is how long a server without a name of its own has to answer a ping before another server takes its name; 0 means
 	// aliveTimeout.
 	Alive time.Duration
 }
@@ -90,8 +90,8 @@ type Server struct {
 	Name string
 	By   *caller.Principal
 	// Place is set only if mcpx has chosen the name, because the server brought none. It identifies the [slot]. A later slot of the
-	// same name may be for a different server. It has another Place, by which the rest of mcpx sees that what it knows of the old
-	// server no longer applies.
+	// same name may be for a different server, so it has another Place. The rest of mcpx then no longer uses what it knows of the
+	// old server.
 	Place string
 	// Serial is different for each slot. A later slot may have the same name: then Arrived and Connect of the earlier slot get no
 	// new connection any more.
@@ -111,7 +111,7 @@ type slot struct {
 
 	live    *conn         // the open connection; nil if there is none at this replica
 	waiting *conn         // equal to live until the upstream takes the connection, then nil
-	arrived chan struct{} // closed while a connection waits for the upstream, or the upstream may open a tunnel
+	arrived chan struct{} // closed while a connection waits for the upstream, or while the upstream can open a [tunnel]
 	since   time.Time     // when the server lost its connection
 	forget  *time.Timer   // removes the slot; nil while the server has a connection, here or at another replica
 	listed  map[catalog.Kind]listed
@@ -264,8 +264,8 @@ func (h *Hub) room(owner string) error {
 	return nil
 }
 
-// remove removes a slot, ends its tunnel, and makes tell end its record. It does not close its connection. The caller holds the
-// lock.
+// remove removes a slot. It ends the slot's [tunnel], and has the method tell end the server's record in the cluster. It does not
+// close the server's connection. The caller holds the lock.
 func (h *Hub) remove(s *slot) {
 	s.stay()
 	if s.tunnel != nil {

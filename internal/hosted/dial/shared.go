@@ -44,13 +44,14 @@ type holding struct {
 	Conn  string            `json:"conn"` // identifies the connection: random for each
 }
 
-// elsewhere is the part of a slot that is needed only in a cluster, about the server's record. The mutex of the hub guards it.
+// elsewhere has the fields of a slot that are needed only in a cluster. They are about the server's record. The mutex of the hub
+// guards them.
 type elsewhere struct {
 	at, conn string    // At and Conn of the record; if no other replica has the connection, at is empty
 	armed    bool      // arm has closed slot.arrived, so that the upstream calls take, which opens a tunnel
 	tunnel   *tunnel   // the newest tunnel, which may have ended; nil before the first
 	own      string    // holding.Conn of the newest connection to this replica; empty before the first
-	told     time.Time // when this replica last changed or renewed the record, or found that it is no longer about own
+	told     time.Time // when this replica last changed or renewed the record, or found that the record is about another connection
 	toldAway bool      // the record says that connection own has ended, or is not about own any more
 }
 

@@ -72,7 +72,8 @@ func (h *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // recovered is the outermost handler, except for embedded. It answers 500 if a handler panics; without it, net/http would close the
-// connection. It does not stop the panic http.ErrAbortHandler. At the end of each request, it ends the events of the request.
+// connection. It does not stop the panic http.ErrAbortHandler. At the end of each request, it ends the events ([request.Event]) of
+// the messages in the request.
 type recovered struct {
 	next    http.Handler
 	journal *request.Journal

@@ -61,9 +61,9 @@ func (o *Options) connections(listener net.Listener) *connections {
 	return l
 }
 
-// fitting returns most, a bound of connections, or room, if that is less. room is the part of the open files of this process that
-// may be used for connections, because sessions with servers need files too. most = 0 means no bound. If room is 0, it is not
-// known, and fitting returns most.
+// fitting returns the smaller one of two bounds of connections. most is a bound of the config; 0 means no bound. room is the part
+// of the open files of this process that may be used for connections, because sessions with servers need files too. If room is 0,
+// it is not known, and fitting returns most.
 func fitting(most, room int) int {
 	if room == 0 {
 		return most
@@ -188,8 +188,8 @@ type connection struct {
 	of      *connections
 	address netip.Addr
 	proved  atomic.Bool // written while of.mu is held
-	// Life ends with the connection. The context of a request cannot replace it: it notices the end of the connection only when the
-	// body was read.
+	// Life ends with the connection. The context of a request cannot replace Life: that context notices the end of the connection
+	// only when the body was read.
 	caller caller.Connection
 	end    context.CancelFunc // ends caller.Life
 

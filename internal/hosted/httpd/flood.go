@@ -93,8 +93,7 @@ func (f *flood) refused(r *http.Request) {
 	}
 }
 
-// pause waits for the duration wait, or until ctx ends. It returns at once if maxPaused requests are already
-// waiting.
+// pause waits for the duration wait, or until ctx ends. It returns at once if maxPaused requests are already waiting.
 func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return

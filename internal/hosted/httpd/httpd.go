@@ -29,8 +29,7 @@ import (
 
 // Endpoint answers MCP requests at Options.Path and below. With Options.SSE, it also answers requests at /sse and /messages.
 type Endpoint interface {
-	// Serve answers a request, and returns the events of its messages. httpd ends these events after the response was
-	// sent.
+	// Serve answers a request, and returns the events of its messages. httpd ends these events after the response was sent.
 	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
 	// EndStreams ends those requests that wait for events and not for a result. In a shutdown it is called when Options.Drain is
 	// over.
