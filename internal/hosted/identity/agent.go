@@ -21,7 +21,7 @@ import (
 type Agents struct {
 	// Keys verify the tokens: a token is valid if one of the keys fits. The first key makes new tokens.
 	Keys []string
-	// Encrypted also accepts the tokens of the older system, which never expire and can be altered.
+	// Encrypted is true if the tokens of the older system are accepted too. These never expire and can be altered.
 	Encrypted bool
 }
 
@@ -152,7 +152,7 @@ func encryptionKey(text string) []byte {
 }
 
 // newAgents returns the one credential that stands for the tokens of all agents, or nil if no such tokens are accepted. If
-// Options.Agents has not changed, it is the credential of the previous state, so that connections stay valid.
+// Options.Agents has not changed, newAgents returns the credential of the previous state, so that connections stay valid.
 func newAgents(o *Options, previous *State) *credential {
 	switch {
 	case o.Agents == nil:

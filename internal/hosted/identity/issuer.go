@@ -111,8 +111,8 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	return keyfunc.New(keyfunc.Options{Ctx: i.ctx, Storage: looked, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
-// keysURL reads the URL of the keys from the issuer's metadata. It tries three addresses: that of RFC 8414, that of OpenID Connect
-// Discovery with the well-known part before the path of the issuer, and the same with this part after the path.
+// keysURL reads the URL of the keys from the issuer's metadata. It tries three addresses: the one of RFC 8414, and two of OpenID
+// Connect Discovery, with the well-known part before or after the path of the issuer.
 func (i *issuer) keysURL(ctx context.Context) (string, error) {
 	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// keySet has the keys of an issuer that were downloaded last.
+// keySet has the keys of an issuer, as they were downloaded last.
 type keySet struct {
 	*jwkset.MemoryJWKSet
 	issuer *issuer

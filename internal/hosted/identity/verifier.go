@@ -31,7 +31,7 @@ type Options struct {
 	Resource *url.URL
 	Tokens   []conf.Token
 	Issuers  []conf.Issuer
-	// Scopes are the scopes that tokens of Issuers must have, each of them.
+	// Scopes are required scopes: a token of one of the Issuers must have all of them.
 	Scopes []string
 	// Certificates is true if a verified client certificate is accepted as a credential.
 	Certificates bool
@@ -132,8 +132,8 @@ func (v *Verifier) Options() *Options {
 	return nil
 }
 
-// NewState makes the state for options; nil, if o is nil. It takes credentials and issuers that have not changed from previous.
-// previous may be nil and is not modified.
+// NewState makes the state for the options o; nil if o is nil. previous is the state that is replaced, or nil. NewState takes over
+// unchanged credentials and issuers from previous, and does not modify previous.
 func NewState(o *Options, previous *State) *State {
 	if o == nil {
 		return nil
@@ -184,7 +184,7 @@ func OfToken(t conf.Token) *caller.Principal {
 	return &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}
 }
 
-// Revoke ends those credentials and issuers of s that are not in next. It also ends the requests whose principals these have proved
+// Revoke ends those credentials and issuers of s that are not in next. It also ends the requests that they have authenticated
 // ([Proof.Context]). Both states may be nil.
 func (s *State) Revoke(next *State) {
 	if s == nil {
@@ -340,8 +340,8 @@ func (s *State) missing(p *caller.Principal) (missing []string) {
 	return missing
 }
 
-// LocalIssuer is the authorization server inside mcpx (auth.front in the config). It verifies its own tokens without
-// a network request.
+// LocalIssuer is the authorization server inside mcpx (auth.front in the config). It verifies its own tokens without a network
+// request.
 type LocalIssuer interface {
 	// Prove verifies an access token. It returns nil if the token is not valid or comes from another issuer. A valid
 	// token is accepted on all paths of mcpx, and has all required scopes.

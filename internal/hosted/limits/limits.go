@@ -310,8 +310,8 @@ func (l *Limits) CloseSession(p *caller.Principal) {
 	l.all.sessions--
 }
 
-// ServerSession checks whether mcpx may open one more session with a server that is for a single client. open is the number of such
-// sessions that the server has. The error is nil or a *[request.LimitError].
+// ServerSession checks whether mcpx may give one more client a session of its own with a server. open is how many such sessions the
+// server has. The error is nil or a *[request.LimitError].
 func (l *Limits) ServerSession(open int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 	writeWithin = 30 * time.Second
 )
 
-// current returns the state of mcpx as JSON. It caches the state, so that the state is not made anew for each viewer, and makes it
-// again only if the cached one is not younger than age.
+// current returns the state of mcpx as JSON. It caches the state, so that the state is not made anew for each viewer. If the cached
+// state is younger than age, current returns it. Otherwise current makes the state again.
 func (p *Page) current(age time.Duration) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -75,8 +75,8 @@ func (s *series) plots(now int64) (p plots, used bool) {
 	return p, used
 }
 
-// Hour counts the calls of the last hour and the tokens that mcpx saved, in all and per server. The zero value is ready. Safe
-// for concurrent use.
+// Hour counts the calls of the last hour and the tokens that mcpx saved, in all and per server. The zero value is ready. It may be
+// used by several goroutines at the same time.
 type Hour struct {
 	mu      sync.Mutex
 	all     series

@@ -86,8 +86,8 @@ func (l *Links) use() {
 	l.used = time.Now()
 }
 
-// addressed reports whether the header Host of a request names this machine. Another name means that a foreign web page has pointed its own
-// name at this machine (DNS rebinding).
+// addressed reports whether the header Host of a request names this machine. Another name means that a foreign web page has pointed
+// its own name at this machine (DNS rebinding).
 func (l *Links) addressed(r *http.Request) bool {
 	_, port, err := net.SplitHostPort(l.Host)
 	return err == nil && (r.Host == l.Host || r.Host == net.JoinHostPort("localhost", port))

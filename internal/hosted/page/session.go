@@ -79,8 +79,8 @@ var (
 	errNoRight = errors.New("the principal is not an admin")
 )
 
-// prove finds the principal of a token or, without one, of the client certificate. It refuses a principal that may
-// not see the page.
+// prove finds the principal of a token or, without one, of the client certificate. It refuses a principal that may not see the
+// page.
 func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) {
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization")

@@ -45,12 +45,12 @@ type Server struct {
 
 const (
 	// other is the label in place of servers and tools that are not in the catalogue, and of methods that mcpx does not know. If
-	// mcpx did not try to send a call to its server, the tool of the call gets this label. The label is also used when there are
-	// maxSeries series already: for the server and the tool of a call that would need a new series, and for the error code of a
-	// request that would.
+	// mcpx did not try to send a call to its server, the tool of the call gets this label. When there are maxSeries series already,
+	// it also replaces the server and the tool of a call that would need a new series, and the error code of a request that would
+	// need one.
 	other = "_other"
-	// maxSeries is the maximum number of series of calls, and also of series of requests. Series with the label other do not count.
-	// The bound is needed because a server may change its tools all the time and use ever new error codes.
+	// maxSeries is the maximum number of series of calls, and also of series of requests. After that, only series with the label
+	// other are added. The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
 	// maxSavings is the maximum number of series of saved tokens, of which a server has up to three. Further servers share the series
 	// with the label other. The bound is needed because servers that dial in choose their names.
@@ -87,7 +87,7 @@ func (m *Metrics) write(w io.Writer) {
 	_, _ = help().WriteString(w, text.String()) // an error means that the client has gone
 }
 
-// help adds what a metric means, for which the library leaves the place empty.
+// help adds the texts that say what the metrics mean: the library writes a HELP line for each metric, but without a text.
 var help = sync.OnceValue(func() *strings.Replacer {
 	var pairs []string
 	for metric, text := range map[string]string{
