@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Dialled is a server that has dialled in: it has connected to mcpx, with the credential of a principal, and not mcpx to it.
+// Dialled is a server that has dialled in: it has itself opened the connection to mcpx, with the credential of a principal.
 type Dialled struct {
 	Server string // the name under which mcpx serves it
 	Owner  string // the ID of the principal that has dialled in
@@ -43,8 +43,9 @@ func (r *Rights) With(dialled []Dialled) *Rights {
 }
 
 // dialledFor sorts the servers that have dialled in: hidden are those that the principal must not see, and owned those that it sees
-// without a rule. It also appends one byte for each of these servers to key, which says in which of the two lists it is, if in any.
-// The result, longer, becomes the principal's key in Rights.grants: principals with equal keys share their Permissions.
+// without a rule. It also appends one byte for each of these servers to key. The byte says whether the server is in hidden, in
+// owned or in neither. The result, longer, becomes the principal's key in Rights.grants: principals with equal keys share their
+// Permissions.
 func (r *Rights) dialledFor(p *caller.Principal, key []byte) (longer []byte, hidden, owned []string) {
 	if len(r.dialled) > 0 {
 		key = append(key, 0xff) // separates the bytes that follow from the indexes of rules

@@ -67,7 +67,7 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 const maxBranches = 16
 
 // stripped removes properties from an object schema. It does so also in allOf, anyOf and oneOf, whose schemas are for the same
-// object. depth is the number of these that it is in.
+// object. depth is how many levels of allOf, anyOf and oneOf are around the schema.
 func stripped(schema json.RawMessage, hidden []string, depth int) json.RawMessage {
 	if schema[0] != '{' || depth > maxBranches {
 		return schema
@@ -110,8 +110,8 @@ func edited(array json.RawMessage, f func(element json.RawMessage) json.RawMessa
 }
 
 // withReferred adds to $defs each removed property to which the schema still refers, and changes the references. removed has the
-// schemas of the removed properties. Such references are common: where zod needs the schema of the property a a second time, it
-// writes {"$ref": "#/properties/a"}.
+// schemas of the removed properties. Such references are common: if zod needs the schema of a property x again elsewhere, it writes
+// {"$ref": "#/properties/x"} there.
 func withReferred(schema, removed json.RawMessage) json.RawMessage {
 	m := mover{removed: removed, names: map[string]string{}, taken: map[string]bool{}}
 	for _, name := range keys(wire.Member(schema, "$defs")) {

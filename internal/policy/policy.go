@@ -1,5 +1,5 @@
-// Package policy decides what a caller may see of the catalogue. For the caller, a hidden tool does not exist: it
-// is neither in texts nor in inspect, and exec cannot call it.
+// Package policy decides what a caller may see of the catalogue. For the caller, a hidden tool does not exist: it is neither in
+// texts nor in inspect, and exec cannot call it.
 package policy
 
 import (

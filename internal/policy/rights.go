@@ -18,7 +18,7 @@ import (
 // right is a rule of auth.rights, with what is needed to apply it.
 type right struct {
 	conf.Right
-	names map[string]string // served name of a server to its name in the config file, if they differ
+	names map[string]string // from the served name of a server to its name in the config file, if they differ
 }
 
 // of reports whether the rule applies to a principal. The rule may have lists of groups, scopes and principals. In each list that
@@ -33,9 +33,9 @@ func (r *right) of(p *caller.Principal) bool {
 }
 
 // fits reports whether a glob matches a principal's name; "*" matches all names. A user of an issuer has the name SUB@ISSUER. A
-// glob for it must also have an @, and each part is matched with its part: otherwise users who choose their SUB could imitate the
-// name of a token. A glob for a name that begins with "agent:" (see the func agent) must begin with "agent:" too, because whoever
-// makes the tokens of agents chooses their names.
+// glob for it must also have an @, and the parts before and after the @ are matched separately: otherwise users who choose their
+// SUB could imitate the name of a token. A glob for a name that begins with "agent:" (see the func agent) must begin with "agent:"
+// too, because whoever makes the tokens of agents chooses their names.
 func fits(glob, name string) bool {
 	if glob == "*" {
 		return true
@@ -169,8 +169,8 @@ func NewRights(rules []conf.Right, names map[string]string) *Rights {
 	return r
 }
 
-// Admin reports whether a principal may see the state of mcpx and change its servers. A nil principal may do so
-// only if there is no authentication at all.
+// Admin reports whether a principal may see the state of mcpx and change its servers. A nil principal may do so only if there is no
+// authentication at all.
 func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && !r.Out(p) && slices.ContainsFunc(r.rules, func(one right) bool { return one.Admin && one.of(p) })
 }
@@ -320,8 +320,8 @@ func (g *Permissions) reaches(server string) bool {
 	return !g.hides(server) && !g.takesServer(server) && slices.ContainsFunc(g.rules, func(r *right) bool { return r.reaches(server) })
 }
 
-// hides reports whether no rule can permit the server to this principal. Another principal has dialled in with it, and it is not
-// meant for this principal, or is not approved yet.
+// hides reports whether a server is hidden from this principal, so that no rule can permit it: another principal has dialled in
+// with the server, and has not opened it to this principal, or no admin has approved it yet.
 func (g *Permissions) hides(server string) bool { return slices.Contains(g.hidden, server) }
 
 // Confirms says which calls of a tool the user must confirm. It returns the strictest Confirm of the rules that permit the tool.

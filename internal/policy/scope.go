@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/base/conf"
 )
 
-// Scope is the part of the catalogue that a view shows: some servers, of whose tools the scope may hide some. Nil is the whole
-// catalogue. Several goroutines may use a Scope at the same time.
+// Scope is the part of the catalogue that a view shows: the servers in Servers, without those tools that Rules hide. Nil is the
+// whole catalogue. Several goroutines may use a Scope at the same time.
 type Scope struct {
 	// Servers are the names of the servers; nil means all servers.
 	Servers []string
