@@ -43,16 +43,16 @@ type Client struct {
 	View string
 	// Principal is the authenticated user on whose behalf the client acts; nil without authentication.
 	Principal *Principal
-	// Headers are the client's HTTP headers, nil on other transports; read-only. They contain the credentials for servers that
-	// get credentials from their callers.
+	// Headers are the client's HTTP headers, nil on other transports; read-only. They contain the credentials for servers that get
+	// credentials from their callers.
 	Headers http.Header
 	// Notify sends a notification that belongs to no request. It does not block: if the client does not read, the notification
 	// is dropped. Notify is nil if mcpx can send messages to the client only in answers.
 	Notify func(method string, params json.RawMessage)
-	// Request sends a request to the client and waits for its result, which is valid JSON, until ctx ends. If the client answers
-	// with an error, Request returns it as a *wire.RPCError. progress gets the params of the client's progress notifications and
-	// must not block; it may be nil. Request is nil if the transport cannot send requests to the client. Callers should use
-	// [Client.Ask], which also checks whether the client supports the request.
+	// Request sends a request to the client, and waits for the result until ctx ends. The result is valid JSON. If the client
+	// answers with an error, Request returns it as a *wire.RPCError. progress gets the params of the client's progress
+	// notifications and must not block; it may be nil. Request is nil if the transport cannot send requests to the client. Callers
+	// should use [Client.Ask], which also checks whether the client supports the request.
 	Request Ask
 }
 
@@ -103,8 +103,8 @@ func (c *Client) Cannot(method string, params json.RawMessage) string {
 	return why
 }
 
-// Undeclared returns why the client may not be asked this, either by a request or in an input_required result. It returns an empty
-// string if the client may be asked.
+// Undeclared returns why a server may not ask the client for this, neither with a request nor with an input_required result:
+// mostly, the client has not declared the capability. It returns an empty string if the server may ask.
 func (c *Client) Undeclared(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
@@ -136,8 +136,8 @@ var wanted = map[string]string{
 	string(mcp.MethodListRoots):         "roots",
 }
 
-// Lacks returns the capability that a request needs and that is missing in the capabilities of the client, as a path
-// such as elicitation.url. It returns an empty string if none is missing.
+// Lacks returns the capability that a request needs and that the capabilities of the client do not have, as a path such as
+// elicitation.url. It returns an empty string if none is missing.
 func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
 	has, _ := wire.ReadObject(capabilities)
 	name := wanted[method]

@@ -11,8 +11,8 @@ import (
 )
 
 // Tags makes tags: MACs (message authentication codes) by which mcpx recognizes values that it gave to a client, without storing
-// them. An example are the ids of a server's tasks. A tag is valid for one principal, in every process that has the secret with
-// which the tag was made.
+// them. Examples are the ids of a server's tasks. A tag is valid for one principal, in every process that has the secret with which
+// the tag was made.
 type Tags struct{ keys [][]byte }
 
 // tagLen is the length of a tag in characters. All characters of a tag may occur in a URL.
