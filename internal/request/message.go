@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// From is the part of a message to a server that comes from the client's message which caused it.
+// From is the part of a message to a server that mcpx takes from a client's message: the one because of which it sends the message
+// to the server.
 type From struct {
 	// Client is the sender; nil if mcpx itself sends the message, for example for a command.
 	Client *caller.Client
@@ -84,8 +85,8 @@ type Request struct {
 	Check func(opened bool) error
 }
 
-// Charge says how a request to the built-in server counts towards the limits of its caller. It never counts
-// towards the limits of a server.
+// Charge says how a request to the built-in server counts towards the limits of its caller. It never counts towards the limits of a
+// server.
 type Charge uint8
 
 // The values of [Charge].

@@ -61,8 +61,8 @@ func newID(bytes int) string {
 	return hex.EncodeToString(id)
 }
 
-// parseTraceparent reads a traceparent (W3C Trace Context), which raw has as a JSON string. It returns the ids of trace and parent
-// in hex, and whether the trace is sampled. The ids are empty if the traceparent is invalid.
+// parseTraceparent reads a traceparent (W3C Trace Context). raw is the traceparent as a JSON string. It returns the ids of trace
+// and parent in hex, and whether the trace is sampled. The ids are empty if the traceparent is invalid.
 func parseTraceparent(raw json.RawMessage) (trace, parent string, sampled bool) {
 	text, _ := wire.Text(raw)
 	parts := strings.SplitN(text, "-", 5) // a later version may have more parts
