@@ -30,8 +30,7 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Topic is one resource that a client follows: with resources/subscribe, or with subscriptions/listen in the modern
-// era.
+// Topic is one resource that a client follows: with resources/subscribe, or with subscriptions/listen in the modern era.
 type Topic struct {
 	// Again means that the client has subscribed to the resource before, and may have missed updates since. Then Follow also
 	// reports an update when the server has accepted the first subscription.

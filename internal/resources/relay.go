@@ -33,7 +33,8 @@ func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // failed returns the error that the client gets for a request to a server that failed with err. If the server answered with a
-// JSON-RPC error, this is err itself. Otherwise it is a [ServerError], as Explain has turned it.
+// JSON-RPC error, this is err itself. Otherwise it is what Explain makes of a [ServerError] with err, or this ServerError itself if
+// Explain is nil.
 func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
@@ -48,7 +49,7 @@ func (s *Servers) failed(method string, server *catalog.Server, err error) error
 // Send passes a client's message on to the server that has the item which the message names. It returns the raw result, with the
 // URIs that clients know. q has the client's method and params. If the message names no known item, the error is a
 // [catalog.URIError], [PromptError] or [ParamsError]. If the server answered with an error, it is a [wire.RPCError]. Otherwise it
-// is the error of ctx, or a [ServerError] as Servers.Explain has turned it.
+// is the error of ctx, or what Servers.Explain makes of a [ServerError].
 func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	for waited := false; ; {
 		snap := s.Catalogue()

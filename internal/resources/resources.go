@@ -21,8 +21,8 @@ type Servers struct {
 	Scope func() *policy.Scope
 	// Has reports whether the view shows a server; if nil, it shows all servers.
 	Has func(server string) bool
-	// Explain turns the error of a message to a server into the error that the client gets. If it is nil, the client gets the same
-	// error.
+	// Explain turns the error of a message to a server into the error that the client gets. If Explain is nil, the client gets err
+	// itself.
 	Explain func(method string, err *ServerError) error
 	// Separator stands between the name of a server and the name of its prompt, in the names that clients see.
 	Separator string
@@ -37,8 +37,8 @@ type Servers struct {
 	Replicas bool
 	// NoResources and NoPrompts hide the resources or prompts of all servers.
 	NoResources, NoPrompts bool
-	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions
-	// are as the server sent them.
+	// Transparent means that the view passes one server through as if mcpx were not there: names and definitions are as the server
+	// sent them.
 	Transparent bool
 	// Wait is how long a request waits for a server that is starting, at most. ListWait is how long the method List waits, at most,
 	// for servers that mcpx tries for the first time.
