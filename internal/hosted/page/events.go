@@ -95,7 +95,8 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {
-			// Without this event, the page would take the end of the stream for a lost connection, and try to reconnect for ten seconds.
+			// Without this event, the page would take the end of the stream for a lost connection, and try to reconnect for ten
+			// seconds.
 			_, _ = w.Write([]byte("event: refused\ndata: {}\n\n"))
 			return
 		}

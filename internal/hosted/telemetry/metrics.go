@@ -52,8 +52,8 @@ const (
 	// maxSeries is the maximum number of series of calls, and also of series of requests. After that, only series with the label
 	// other are added. The bound is needed because a server may change its tools all the time and use ever new error codes.
 	maxSeries = 2000
-	// maxSavings is the maximum number of series of saved tokens, of which a server has up to three. Further servers share the series
-	// with the label other. The bound is needed because servers that dial in choose their names.
+	// maxSavings is the maximum number of series of saved tokens, of which a server has up to three. Further servers share the
+	// series with the label other. The bound is needed because servers that dial in choose their names.
 	maxSavings = 1500
 )
 
