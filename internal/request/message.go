@@ -12,8 +12,7 @@ import (
 	"mcpx/internal/policy"
 )
 
-// From is the part of a message to a server that mcpx takes from a client's message: the one because of which it sends the message
-// to the server.
+// From has what a message to a server takes over from a client's message, if that message is why mcpx sends it.
 type From struct {
 	// Client is the sender; nil if mcpx itself sends the message, for example for a command.
 	Client *caller.Client
