@@ -34,8 +34,8 @@ type usage struct {
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 }
 
-// often has the servers that the daemon runs equally often: once for each session, once for all sessions in a folder, or once for
-// all sessions of the user.
+// often is a group of servers, with what they use together. Share says how many times the daemon runs each server of the group:
+// once for each session, once for all sessions in a folder, or once for all sessions of the user.
 type often struct {
 	Share   conf.Share `json:"share"`
 	Servers []string   `json:"servers"`

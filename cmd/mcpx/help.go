@@ -57,8 +57,9 @@ const (
 	httpHint = "mcpx serve --http 127.0.0.1:8000 serves over HTTP; the endpoint is /mcp"
 )
 
-// serveHint returns advice for a command line that was written for an older version of mcpx or for another server; "" if it has no
-// advice. If the first argument is not a .json file, it may be some other command, so serveHint ignores what follows.
+// serveHint returns advice for a command line that was written for an older version of mcpx, or for another program from which the
+// user moves to mcpx. It returns "" if it has no advice. If the first argument that is not a flag does not end in .json, it may be
+// a command. serveHint then ignores this argument and all after it.
 func serveHint(args []string, line typedLine) string {
 	file := ""
 	if len(line.positional) > 0 {

@@ -219,8 +219,8 @@ func loaded(requester string, cfg *config.Config, text []byte) []slog.Attr {
 	}
 }
 
-// difference returns how the texts of two configs differ, without the secrets of either config. It is empty if only values that
-// the files refer to have changed, or if a text cannot be parsed.
+// difference returns how the texts of two configs differ, without the secrets of either config. It compares only the values in the
+// texts, not what a reference such as ${file:PATH} stands for. It is empty if these values are equal, or if a text cannot be parsed.
 func difference(c configChange) string {
 	secrets := sanitize.NewSecrets(slices.Concat(secretsOf(c.from), secretsOf(c.to)), nil)
 	strike := func(text string) string { return wiretrace.Strike(secrets, text) }

@@ -82,7 +82,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	case p.byUser:
 		once := *cfg
 		once.ResultTokenLimit = 0      // no limit: after the command nobody could read the rest of a shortened result
-		once.ExecWait = 24 * time.Hour // long, because the server has to start first
+		once.ExecWait = 24 * time.Hour // in effect no limit: the command starts the server first, which may take long
 		once.Confirm = conf.ConfirmNone
 		once.Servers = slices.Clone(cfg.Servers)
 		for i := range once.Servers {

@@ -172,8 +172,8 @@ func (a *activity) add(r *request.Event) {
 	one.LastCall = r.Began
 }
 
-// byServer returns the counts of all servers that were called. It reads them without marking them as used. Otherwise, with many
-// servers, reading would push counts out of the map, which is bounded.
+// byServer returns all counts in the map servers. It reads them with All, which does not mark them as used. Get does mark a value as
+// used. This can make the map, which is bounded, drop values that were used less recently, even though nothing was added.
 func (a *activity) byServer() map[string]counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()

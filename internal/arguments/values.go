@@ -94,7 +94,7 @@ func isInteger(number json.Number) bool {
 func rational(number json.Number) *big.Rat {
 	n, ok := new(big.Rat).SetString(string(number))
 	if !ok {
-		return new(big.Rat) // cannot happen, as it is a JSON number
+		return new(big.Rat) // cannot happen: number is a JSON number, and SetString can read each of them
 	}
 	return n
 }

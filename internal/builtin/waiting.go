@@ -86,8 +86,8 @@ func (c *Pending) Tell(params json.RawMessage, choose func(*request.Sink) func(j
 	}
 }
 
-// Finish stores the result or the error of the call, and closes Done. If the call has a handle, the result is in the store; from
-// now on it counts towards the size limit of the store.
+// Finish stores the result or the error of the call in c, and closes Done. If the call has a handle, the store keeps c under this
+// handle. From now on, the size of the result counts towards the size limit of the store.
 func (c *Pending) Finish(store *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -265,8 +265,8 @@ func (s *script) deriveOne(k *kind, index int32, plain []bool) {
 	}
 }
 
-// templateOf makes a template of the text that a leaf has in the first object: each value of a leaf in bases is replaced by
-// that leaf.
+// templateOf turns text, the value of one leaf in the first object of k, into a template. bases are the indexes of other leaves.
+// Wherever text contains the value that one of these leaves has in the first object, the template refers to that leaf instead.
 func (s *script) templateOf(k *kind, text string, bases []int32) []piece {
 	pieces := []piece{{literal: text, leaf: -1}}
 	for _, base := range bases {

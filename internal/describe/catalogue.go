@@ -124,7 +124,8 @@ type canvas struct {
 	noPurposes bool
 }
 
-// start returns the blocks of all servers in the poorest detail. ok is false if even these blocks do not fit.
+// start returns one step for each server: the server's block (its lines in the catalogue) with the least detail. ok is false if even
+// these blocks do not fit.
 func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
@@ -162,7 +163,7 @@ const whole = 1 << 16
 
 // fill returns the catalogue with as much detail as the room allows, one text for each page that it needs. The room is used
 // first for tool names, then for parameters, then for descriptions of tools: the parameters of a server only get room that the
-// names of tools have left over. ok is false if not even the poorest detail fits.
+// names of tools have left over. ok is false if the blocks do not fit even with the least detail.
 func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	steps, ok := c.start(servers)
 	if !ok {

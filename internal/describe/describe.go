@@ -114,9 +114,9 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. limit is the maximum
-// size of the text intro together with the catalogue after it. If b.Chars is set, the catalogue may continue after the text
-// exec, the description of the tool exec.
+// canvases returns the ways to write a catalogue in these forms, in the order in which they are tried. intro is the text before the
+// catalogue, in the description of inspect. exec is the description of the tool exec. limit is the maximum size of intro and the
+// whole catalogue together. If b.Chars is set, the catalogue may continue at the end of the description of exec.
 func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
 	for i := range forms {

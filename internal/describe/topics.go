@@ -43,10 +43,10 @@ func (s *source) about(limit int) string {
 	return strings.Join(list, ", ")
 }
 
-// topicsOf returns at most maxTopics topics of tools with these names. Topics of more tools mostly come first (see level). The
-// words in the name of the server are no topics. A topic is left out if all its tools already belong to earlier topics (for an
-// exception, see mostShare). If there are more than fewExact tools, a topic is also left out if all its tools except one belong to
-// earlier topics, so that one more tool mostly adds no topic.
+// topicsOf returns at most maxTopics topics for tools with these names. Words in the name of the server do not become topics.
+// Topics with more tools mostly come first (see level). A topic is kept only if it has at least one tool that is in no earlier
+// topic. If there are more than fewExact tools, it needs two such tools, so that one more tool rarely adds a topic. Topics with
+// almost all tools are an exception (see mostShare).
 func topicsOf(server string, names []string) []topic {
 	words := make([][]string, len(names))
 	common := wordsOf(server)

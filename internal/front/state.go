@@ -57,9 +57,9 @@ func (f *Front) bound(r *incoming, written json.RawMessage) json.RawMessage {
 	return written
 }
 
-// unbind checks the requestState in a request of a principal, the parameter written, and replaces it with the upstream's own state.
-// If the requestState is not valid for the request, unbind returns the error for the client. The requestState of a suspended call
-// stays as it is. For a client without a principal, unbind calls toHome.
+// unbind checks the requestState of a request and replaces it with the upstream's own state. written is the requestState as the
+// client sent it. If it is not valid for this request, unbind returns the error for the client. The requestState of a suspended
+// call stays as it is. If the client has no principal, unbind only calls toHome.
 func (f *Front) unbind(r *incoming, written string) *rpcError {
 	p := r.client.Principal
 	if p == nil {

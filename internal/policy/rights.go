@@ -140,7 +140,7 @@ type Rights struct {
 	// all means that the config has no rules. Then principals may do everything except administer mcpx. This does not apply to
 	// agents (see the func agent).
 	all bool
-	// dialled are the servers that have dialled in.
+	// dialled are the servers that have opened the connection to mcpx themselves (see [Dialled]).
 	dialled []Dialled
 
 	mu     sync.Mutex

@@ -75,7 +75,7 @@ type engine struct {
 	lines   int           // number of lines in logs
 	dropped int           // how many lines of console.log were left out
 	settle  quickjs.Value // the function settle of the prelude (the JavaScript that runs before the program)
-	out     *answer       // nil until the program's function has ended; set by done, fail, and begin with Check
+	out     *answer       // nil until the program's function has ended; set by done and fail, and by begin if Check is set
 }
 
 // sendCall sends a call to the main process and waits for the reply. made is how many calls the program has asked for
@@ -359,8 +359,8 @@ func (e *engine) send(args []any) (any, error) {
 	return "", nil
 }
 
-// fetch gets a kept result or a file, while the program waits. It returns three values: a code, which is empty unless there is an
-// error; the text of the result, file or error; and whether this text contains large integers written as marked strings.
+// fetch gets a kept result or a file, while the program waits. It returns a list of three values to the prelude: a code, which is
+// empty unless there is an error; the text of the result, file or error; and true if quoteBig has replaced integers in the text.
 func (e *engine) fetch(args []any) (any, error) {
 	if len(args) != 2 {
 		return nil, errArguments

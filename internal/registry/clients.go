@@ -184,8 +184,9 @@ func (e *entry) sharedTools(cached *record) []catalog.Tool {
 // owner could leave any number of sessions open, by using a new client name for each.
 const maxHomes = 8
 
-// makeRoom is called before a home of this owner opens one more session with a server. If the owner's homes already have maxHomes
-// unused sessions with this server, makeRoom ends the least recently used of them. The caller holds the lock.
+// makeRoom is called before one more session with a server is opened for a home (see [caller.Home]) of this owner. All homes of the
+// owner together may have maxHomes unused sessions with the server. If they have that many already, makeRoom ends the least recently
+// used one. The caller holds the lock.
 func (r *Registry) makeRoom(server, owner string) {
 	unused, end := r.oldest(server, func(c *clientSession) bool { return c.home != nil && c.home.Owner() == owner })
 	if unused >= maxHomes {

@@ -181,7 +181,7 @@ type entry struct {
 	generation uint64
 	began      time.Time
 	earlier    bool   // the server had a saved record, on disk or at another replica, when the entry was made
-	recorded   bool   // the saved record says what the server offers besides tools, or that the server sent no list of tools
+	recorded   bool   // WaitListed need not wait: the saved record has Offers, or says that mcpx got no list of tools
 	era        string // the era of the server in the saved record; empty if unknown
 	server     Server
 	upstream   *upstream.Upstream // nil if the server is disabled or misconfigured

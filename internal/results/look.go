@@ -145,8 +145,9 @@ func (p Pages) fitAll(h *result, d *preview.Items, room int, minimum float64) (b
 	return best
 }
 
-// fitSome shortens as many of the first items as weigh at most room together with their notes. estimate is about how many tokens an
-// item needs at least. If the items that fit need not be shortened, best has no items.
+// fitSome shortens the first items of a list. It looks for the largest number of items that fit: together with their notes, they may
+// weigh at most room. estimate is a guess of the fewest tokens that an item needs. best has no items in two cases: fewer than two
+// items were found to fit, or those that fit also fit without being shortened.
 func (p Pages) fitSome(h *result, d *preview.Items, room int, estimate float64) (best short) {
 	n := min(d.Len(), int(float64(room)/estimate))
 	for range previewTries {

@@ -38,8 +38,8 @@ type printer struct {
 	// left out.
 	limit int
 	over  bool
-	// trial means that the text is only written to see whether it fits on one line. During a trial, a description sets over,
-	// since it needs more lines.
+	// trial means that the text is only written to see whether it fits on one line. In a trial, the field over is also set when
+	// there is a description, because descriptions need more lines.
 	trial bool
 	// plain is for texts on one line, such as listings. They have no descriptions, constraints or named types. Objects that are
 	// nested more than levels deep become "object", and an enum of more than listed values becomes the type of its values.

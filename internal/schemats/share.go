@@ -104,7 +104,7 @@ func (s *sharing) shape(t *typ) uint32 {
 }
 
 // docs returns a number that is the same for all types with the same docs (description and notes) as t. If t is a reference, the
-// docs of its target are included.
+// docs of its target are included, unless the target is a recursive definition.
 func (s *sharing) docs(t *typ) uint32 {
 	b := []byte("docs ")
 	for ; ; t = t.def.body {

@@ -55,7 +55,7 @@ type alt struct {
 type need struct {
 	keys   []string
 	groups []group
-	// act is what the need asks a tool to do.
+	// act is what a tool has to do for this need: for example, only read things, or remove them.
 	act act
 	// about is the sum of the word vectors of its words.
 	about vector

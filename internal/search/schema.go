@@ -27,7 +27,7 @@ func readSchema(schema json.RawMessage, param, text func(string)) {
 	var n schemaNode
 	// The error is ignored: n only lacks the members that could not be read.
 	_ = json.Unmarshal(schema, &n)
-	n.Description = "" // it is mostly the name of a generated class
+	n.Description = "" // the description at the top is usually only the name of a generated class
 	n.read(0, param, text)
 }
 

@@ -85,8 +85,8 @@ func New(snap *catalog.Snapshot) *Index {
 }
 
 // Search returns the best tools for query, best first. Equal scores keep the catalogue's order, so that the same query gives the
-// same list in every process. It returns nil if Options.Server is unknown, or if none of the tools that it searches, and none of
-// their servers, has a word of the query or a synonym of one.
+// same list in every process. Search returns nil if Options.Server is unknown. It also returns nil if neither the tools searched
+// nor their servers have any word of the query, or a synonym of such a word.
 func (x *Index) Search(query string, o Options) []Hit {
 	limit := o.Limit
 	if limit <= 0 {

@@ -148,8 +148,8 @@ func newPeer(conn *websocket.Conn, raw net.Conn, o PeerOptions) *Peer {
 	return p
 }
 
-// Over returns a channel that is closed when the connection has ended, at the latest when the answer to a ping does not
-// come.
+// Over returns a channel that is closed when the connection has ended. If nothing else shows that the other end is gone, the channel
+// is closed when a ping was not answered in time.
 func (p *Peer) Over() <-chan struct{} { return p.over }
 
 // keepAlive pings the other end until the connection is over.

@@ -23,15 +23,20 @@ const (
 	EraModern = "modern"
 )
 
-// handshake finds out which era the server speaks, unless the config or the transport fixes it. It first sends the modern
-// server/discover (the probe), unless the server was legacy when it was last seen, or the session belongs to a legacy client. If
-// the server refuses the probe, mcpx sends the legacy initialize, unless the server refuses all requests (see fatal). It also sends
-// initialize if the probe is not answered in time: the server may be slow to start, or may ignore unknown methods. If the server
-// then refuses initialize, and has not answered a probe, mcpx sends server/discover (once more).
+// handshake finds out which era the server speaks, and makes the session in that era. If the config or the transport fixes the era,
+// handshake tries only that era. Otherwise it takes these steps:
 //
-// If a server accepts initialize, and also accepts the probe that it has not answered in time, handshake fails with errBoth. The
-// caller can then connect again, for a modern session. If a slow server has answered only initialize, the session is legacy, but
-// Unprobed is set, so that the next session sends the probe again.
+//   - It sends the modern server/discover (the probe). It skips the probe if the server was legacy when it was last seen, or if the
+//     session belongs to a legacy client.
+//   - If the server accepts the probe, the session is modern. If mcpx cannot reach the server, or the server refuses all requests
+//     (see fatal and likeUnknownMethod), handshake fails.
+//   - In all other cases it sends the legacy initialize: if it sent no probe, if the server refused the probe, or if no answer came
+//     in time. Without an answer, the server may be slow to start, or may ignore unknown methods.
+//   - If the server refuses initialize, and has not answered a probe, handshake sends server/discover, again or for the first time.
+//
+// A server may accept initialize, and also accept the probe, but too late. Then handshake fails with errBoth, and the caller can
+// connect again, for a modern session. If a server does not answer the probe, and then takes at least Timeouts.Probe to accept
+// initialize, the session is legacy. But Unprobed is set, so that the next session sends the probe again.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:

@@ -159,8 +159,8 @@ func (b *base) awaitCatalogue(parent context.Context, client *caller.Client) {
 	ctx, cancel := context.WithDeadline(parent, b.began.Add(patience))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
-	// If servers have resources or prompts, the catalogue gets the built-in server too. Without this wait, that could happen
-	// shortly after the answer, which would change the list.
+	// If servers have resources or prompts, the catalogue also gets the built-in server. Without WaitListed, the built-in server
+	// could be added shortly after the client got its list of tools, and the list would change.
 	b.registry.WaitListed(ctx, b.sees(client))
 	ctx, stop := context.WithTimeout(parent, patience)
 	defer stop()

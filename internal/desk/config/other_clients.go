@@ -107,7 +107,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "marks", value: r.unprotected(noFlows)},
 		// This is a key of Warp.
 		{name: "working_directory", value: value{read: r.cwd, schema: text}},
-		// These are keys of older versions of mcpx, MCP-Dock and MCP-PROXY.
+		// These are keys of MCP-Dock, of MCP-PROXY, and of older versions of mcpx.
 		{name: "startup_timeout", value: l.timeout(&s.ConnectTimeout)},
 		{name: "stdio_mode", value: oneOf(l, &s.Framing, "newline", "content-length")},
 		{name: "exposed_tools", value: r.exposed()},

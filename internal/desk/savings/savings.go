@@ -16,10 +16,13 @@ type Figures struct {
 	// parts that they read later by a handle, which is the name of a stored result.
 	Received int64 `json:"tokens_received"`
 	Sent     int64 `json:"tokens_sent"`
-	// Definitions is all - own - looked. all is the size of the definitions of the servers' tools, own the size of the
-	// definitions of mcpx's own tools. Both count once for each session, because mcpx does not know how many requests to a model
-	// contain the definitions. looked is the size of all answers of inspect. A client that searches for tools itself shows the
-	// model only a part of the definitions before a search. For such a client, all and own count only this part, and looked is 0.
+	// Definitions is how many tokens of tool definitions mcpx has kept out of requests to models: all - own - looked.
+	//   - all is the size of the definitions of the servers' tools.
+	//   - own is the size of the definitions of mcpx's own tools.
+	//   - looked is the size of all answers of mcpx's tool inspect, which contain definitions.
+	// all and own count once for each session, because mcpx does not know how many requests to a model contain the definitions.
+	// Some clients search for tools themselves, and show the model little about them before a search. For these clients, all and
+	// own are the size of what the client shows before a search, and looked is 0.
 	Definitions int64 `json:"definitions"`
 	// Compression is how many tokens mcpx has saved by sending results in shorter forms, such as TOON.
 	Compression int64 `json:"compression"`

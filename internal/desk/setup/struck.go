@@ -141,8 +141,8 @@ var (
 	publicHeaders = []string{"accept", "accept-language", "content-type", "user-agent", "mcp-protocol-version"}
 )
 
-// secret reports whether a string in an entry may contain a secret. keys has the keys of the objects around the string. secret also
-// adds the commands to which the string refers to w.executes.
+// secret reports whether a string in an entry may contain a secret. keys has the keys of the objects around the string. If the
+// string contains references to commands, such as ${command:NAME}, secret also adds these commands to w.executes.
 func (w *striker) secret(text string, keys []string) bool {
 	for _, found := range commandOf.FindAllStringSubmatch(text, -1) {
 		w.executes = append(w.executes, found[1])

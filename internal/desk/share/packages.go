@@ -20,8 +20,8 @@ type row struct {
 	// tried is the result of a trial in which two clients used one process in turn: whether each client got the same answers as
 	// from a process of its own. It may be empty (no trial) only if share is session.
 	tried string
-	// unless lists arguments and environment variables with which the package keeps more than the field read says, or sends
-	// requests to its client. If the config has one of them, sessions do not share the package.
+	// unless lists arguments and environment variables. With one of them, the package keeps more than the text in read says, or
+	// sends requests to its client. So if the config has one of them, sessions do not share the package.
 	unless []string
 }
 
