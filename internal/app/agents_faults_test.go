@@ -22,8 +22,9 @@ func TestAgents_IDs(t *testing.T) {
 	e := hosted(t, nil, fewRights, agentsRules+`,"startup_wait":"1m"`)
 	ids := []string{`0`, `1`, `-1`, `9007199254740993`, `"0"`, `""`, `"null"`, `"1_n_1"`, `"\u0000"`, `1.5`}
 	var all sync.WaitGroup
-	for _, agent := range []string{"a1", "a2"} {
+	for i, agent := range []string{"a1", "a2"} {
 		e.toolServer(t, toolServer{tools: []string{"echo"}, label: agent + " "}, agent, "")
+		e.await(t, "default-", i+1)
 		for c := range 4 {
 			r := e.robot(t, agent)
 			r.open()
