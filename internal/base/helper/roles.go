@@ -26,17 +26,13 @@ type Roles map[string]func()
 // Play runs the role that this process was started in, and exits. In a process without a role it does nothing. Call it
 // first in main and in TestMain: whatever runs before it costs each process in a role time and memory.
 func (r Roles) Play() {
-	role, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " ")
-	if role == "" {
-		return
+	for role, main := range r {
+		Play(role, main)
 	}
-	play, known := r[role]
-	if !known {
+	if role, _, _ := strings.Cut(os.Getenv(proc.RoleVar), " "); role != "" {
 		fmt.Fprintf(os.Stderr, "mcpx: error: %s asks for the role %q, which this program does not have\n", proc.RoleVar, role)
 		os.Exit(exitUsage)
 	}
-	play()
-	os.Exit(exitOK)
 }
 
 // roleEnv returns the environment variable that makes a new process a helper; it contains the role and those limits that the
