@@ -23,9 +23,9 @@ const (
 	maxAllowed                  = 100 // bytes of the shown values of an enum
 )
 
-// violations describes the leaves of a fault, which are the faults without causes of their own. They are sorted by
-// their texts. violations adds the unknown arguments, since one of them may be the misspelled name of a missing argument.
-// value is the decoded arguments.
+// violations describes the leaves of a fault, which are the faults without causes of their own. They are sorted by their
+// texts. violations adds the unknown arguments, since one of them may be the misspelled name of a missing argument. value is the
+// decoded arguments.
 func violations(f *fault, value any, unknown []Unknown) *ValidationError {
 	l := leaves{value: value, types: make(map[string]typed), texts: make(map[string][]string), near: make(map[string][]func() string)}
 	l.walk(f, nil)
