@@ -140,8 +140,8 @@ func (p part) disconnect(ctx context.Context, a *asker, sys setup.System, unaske
 	return true, nil
 }
 
-// unrecorded warns the user if mcpx could not read its records of files that it has changed. The parameter change undoes earlier
-// changes; mcpx has made it without these records.
+// unrecorded is called after earlier changes of a file were undone. If mcpx could not read its records of the files that it has
+// changed, and so worked without them, unrecorded warns the user.
 func (s streams) unrecorded(change setup.Change) {
 	if change.Unrecorded != nil {
 		fmt.Fprintf(s.err, "mcpx: warning: %v\n", change.Unrecorded)

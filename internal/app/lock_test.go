@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// TestChangeLock: if several processes approve servers at the same time, the lock file has all approvals afterwards. At first
-// the file has no servers.
+// TestChangeLock: if servers are approved several times at the same moment, the lock file has all approvals afterwards. The goroutines
+// are as good as processes: each call of ChangeLock locks the folder anew. At first the file has no servers.
 func TestChangeLock(t *testing.T) {
 	cfg := &config.Config{Path: filepath.Join(t.TempDir(), "config.json")}
 	if err := os.WriteFile(LockPath(cfg), []byte("{}"), 0o600); err != nil {

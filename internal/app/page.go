@@ -317,7 +317,7 @@ func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links
 	return err
 }
 
-// Links are the links that open the page of a user's own machine.
+// Links makes the links with which a user opens the page of mcpx on the user's own machine (mcpx ui). Each link works once.
 type Links = page.Links
 
 // NewLinks returns the links to a page at an address of this machine.

@@ -16,8 +16,8 @@ const (
 	stepTime = 250 * time.Nanosecond
 	// maxNesting bounds how deeply subschemas are evaluated within each other, for the same value or for parts of it.
 	maxNesting = 16 * maxDepth
-	// maxFaults bounds the memory for faults, also those of alternatives that were not meant. As many again may have them as
-	// causes, so that those that are kept are found.
+	// maxFaults bounds the memory for faults, also those of alternatives that were not meant. Beyond it, up to as many faults again
+	// are kept if a kept fault is among their causes: otherwise nothing would lead from the outermost fault to that one.
 	maxFaults = 20_000
 )
 
@@ -272,7 +272,8 @@ func (c *check) count(n int, allowed span, least, most string) {
 	}
 }
 
-// matches reports whether a pattern matches a text, which is not sure if the engine needs too long.
+// matches reports whether a pattern matches a text. If that is not known, sure is false and matches is true: mcpx could not compile the
+// pattern (p is nil), no steps are left for Go's engine, or the ECMAScript engine needs too long.
 func (c *check) matches(p *pattern, text string) (matches, sure bool) {
 	if c.left--; p == nil {
 		return true, false

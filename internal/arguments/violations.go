@@ -268,8 +268,8 @@ func atLeast(n int, things string) string {
 	return fmt.Sprintf("must have >=%d %s", n, things)
 }
 
-// alternatives returns values as JSON, or only the first ones if the text would be long. To leave some out does no harm, since the
-// error also shows the type of the argument, which has all values.
+// alternatives returns values as JSON. If the text would be long, it returns only the first ones and the number of all, or only the
+// beginning of the first one. That does little harm: where there is room, the error also shows the type of the argument with its values.
 func alternatives(values []any) string {
 	var out strings.Builder
 	for i, v := range values {

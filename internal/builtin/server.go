@@ -192,7 +192,7 @@ func (s *Server) Serve(c Caller) request.Handler {
 	}
 }
 
-// read runs the tool read_result. event is the event of this call.
+// read runs the tool read_result. In event, which records this call, it notes from which tool the kept result comes.
 func (c *Caller) read(ctx context.Context, event *request.Event, given json.RawMessage) (json.RawMessage, error) {
 	args, violation := results.ParseArguments(given)
 	for _, one := range []struct {

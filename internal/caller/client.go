@@ -64,8 +64,9 @@ func (c *Client) On() *Principal {
 	return c.Principal
 }
 
-// Program returns a key for the client program that sends the request. If two requests have the same key, they certainly come from
-// the same program; the reverse need not be true. The key is empty for a nil client.
+// Program returns a key for the client program that sends the request: its connection and principal. Requests with the same key come
+// from the same program, unless a proxy that does not name itself in the headers sends requests of several programs over one
+// connection. One program may have several keys. The key is empty for a nil client.
 func (c *Client) Program() string {
 	if c == nil {
 		return ""

@@ -131,7 +131,8 @@ var clientPolicies = map[string]results.Structured{
 	"claude-code": results.StructuredNone, "google-adk": results.StructuredOnce, "test": results.StructuredOwn, "program": results.StructuredAlways,
 }
 
-// run compares a number of random results. policy returns whether the client should get structuredContent.
+// run makes calls with random results, and fails the test if an answer differs from what its result and the policy demand. policy
+// returns the policy for structuredContent of the next call.
 func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) results.Structured, call func(n int, structured results.Structured, direct string) answered) {
 	g := newGenerator(seed)
 	for n := range mcptest.Rounds(t, rounds, 25) {

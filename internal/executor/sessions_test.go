@@ -101,13 +101,13 @@ func groups(turns []turnOf) (all [][]turnOf) {
 type pricing struct {
 	t     *testing.T
 	e     *Executor
-	first bool // as the version 349393c showed them: JSON only if it is a whole text, no calls in Python literals
+	first bool // as mcpx at the commit 349393c showed them: JSON only if it is a whole text, no calls in Python literals
 	known map[string]int
 }
 
 var pythonCall = regexp.MustCompile(`\b(Decimal|datetime|UUID)\b`)
 
-// plain reports whether the version 349393c showed a text as it is.
+// plain reports whether mcpx at the commit 349393c, with which the results of today are compared, showed the model a text unchanged.
 func (p *pricing) plain(text string) bool {
 	start := strings.TrimLeft(text, " \t\r\n")
 	if start == "" || start[0] != '{' && start[0] != '[' {

@@ -142,8 +142,9 @@ func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 	}
 }
 
-// TestHostileBodies: in both eras each hostile body gets an answer, which is not much longer than the body. For both
-// mcpx allocates not much more than ten times the size of the body, so it does not decode a nested body into Go values.
+// TestHostileBodies: each hostile body gets an answer that is not much longer than the body: in a session, in a modern request, and
+// without any headers of MCP. To read the body and to answer it, mcpx allocates not much more than ten times the size of the body. So
+// it does not decode a nested body into Go values.
 func TestHostileBodies(t *testing.T) {
 	f := connect(t, view.Options{})
 	session := httptest.NewRecorder()

@@ -132,9 +132,9 @@ func TestSession_TooLarge(t *testing.T) {
 	}
 }
 
-// TestSession_Elsewhere: another process can continue a session. It knows the client, the client's
-// capabilities, its log level and its principal. Each process counts its own live parts. A session that ends
-// in one process ends in all.
+// TestSession_Elsewhere: another process can continue a session. That process knows the session's client, the client's capabilities
+// and log level, and the principal. Each process that has handled requests of the session counts it among its own sessions, and
+// towards its own limits. A session that ends in one process ends in all.
 func TestSession_Elsewhere(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)

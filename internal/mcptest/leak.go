@@ -161,7 +161,8 @@ func goroutines() map[string]string {
 	return out
 }
 
-// harmless reports whether a goroutine belongs to the runtime or to package testing.
+// harmless reports whether a goroutine is no leak: it belongs to the runtime, package testing or testing/synctest, or the standard
+// library has it for signals or profiles.
 func harmless(stack string) bool {
 	for _, s := range []string{
 		"testing.(*T).Run(", "testing.(*M).", "testing.RunTests", "testing.runFuzzing", "testing.(*F).Fuzz",

@@ -13,9 +13,11 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestHomes: each modern request over HTTP is a client of its own. All requests with the same client name and principal or,
-// without a principal, over the same connection use one session. Other callers do not get this session, whatever name they
-// claim. It ends after SessionIdle without use, and without a principal also with the connection.
+// TestHomes: each modern request over HTTP is a client of its own, but the requests of one program share a session with a PerClient
+// server. With a principal, these are the requests with the same principal and client name, over any connection. Without a principal,
+// they are the requests with the same client name over the same connection. No other caller gets the session, whatever name it claims.
+// A session ends after SessionIdle without use; without a principal, it also ends with the connection. A caller that claims many names
+// keeps at most maxHomes sessions.
 func TestHomes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (c *script) Close() error {
 	return nil
 }
 
-// linkTo returns a link over conn that was not started yet.
+// linkTo returns a link over conn. The link is not started yet.
 func linkTo(t testing.TB, conn transport.Conn) transport.Link {
 	t.Helper()
 	l, err := transport.NewDialer(transport.Options{Connect: func(context.Context) (transport.Conn, error) { return conn, nil }}).Dial(t.Context())

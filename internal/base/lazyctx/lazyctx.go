@@ -80,10 +80,10 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Ends returns three channels; when ctx ends, at least one of them is closed. If ctx is a [Context], inner is closed by its End;
-// otherwise inner is nil. If the context around ctx is a [Context] too, outer is closed by the End of that context; otherwise outer
-// is nil. done is the Done channel of the next context further out, or of ctx itself if ctx is no [Context]. So for ctx and the
-// context around it, no context of package context is made.
+// Ends returns three channels to wait on instead of ctx.Done(): when ctx ends, at least one of them is closed. Unlike Done, Ends makes
+// no context of package context for ctx, nor for the context around it, if they are [Context]s. If ctx is a [Context], inner is closed
+// by its End. If the context around ctx is then a [Context] too, outer is closed by the End of that one. Otherwise inner or outer is
+// nil. done is the Done channel of the first context that is left: ctx itself, the context around ctx, or the one around that.
 func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
 	if c, ok := ctx.(*Context); ok {
 		ctx, inner = c.outer, c.over

@@ -19,8 +19,8 @@ var (
 	}
 	rootOfOlderSystems   = []string{"toon_compression_min_size", "enable_aggregation"}
 	serverOfOtherClients = []string{
-		// These keys say how the client asks the user to approve calls. They are keys of Roo Code, Cline and Kiro; of Gemini CLI;
-		// and of Codex.
+		// These keys say how the client asks the user to approve calls. They are keys of Roo Code, Cline, Kiro, Gemini
+		// CLI and Codex.
 		"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode",
 		"gallery", "dev", "version", // VS Code
 		// These keys say how the client logs in with OAuth. They are keys of Claude Code, VS Code, Cursor, Codex and Gemini CLI.

@@ -62,8 +62,9 @@ func expired(t *testing.T, l *Logins, e *tokenEndpoint) *source {
 	return src
 }
 
-// TestRenew_Ending: a call whose token expires before a slow renewal could end waits for the renewal: its server would refuse the old
-// token when it gets it. A call whose token lasts longer goes on with the old one.
+// TestRenew_Ending: if a token lasts for less than twice renewPatience, a call waits until the renewal ends: after renewPatience the old
+// token might expire before it reaches the server. If the token lasts longer, the call waits for renewPatience, and then uses the old
+// token.
 func TestRenew_Ending(t *testing.T) {
 	keyring.MockInit()
 	for left, want := range map[time.Duration]string{2*renewPatience - time.Millisecond: "new", 2*renewPatience + time.Millisecond: "old"} {
@@ -264,7 +265,8 @@ func TestShared_Clocks(t *testing.T) {
 	})
 }
 
-// TestShared_Dead: the process that has a lock dies. A login whose principal leaves right then is ended nevertheless, within EndTime.
+// TestShared_Dead: a process dies while it has the lock of a login. End still ends the login within EndTime, although it must first
+// wait until the dead process's lock expires.
 func TestShared_Dead(t *testing.T) {
 	records, err := state.OpenFolder("", 1000, slog.New(slog.DiscardHandler))
 	if err != nil {

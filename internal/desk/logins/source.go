@@ -20,7 +20,8 @@ import (
 const (
 	// refreshTime is how long the renewal of a login may take, including the wait for other processes.
 	refreshTime = 2*netguard.RequestTime + 5*time.Second
-	// renewPatience is how long a call waits for the renewal of a token that is still valid. The renewal goes on after that.
+	// renewPatience is how long a call waits for the renewal of a token that is valid for more than twice this time. Then the call uses
+	// the old token, and the renewal goes on. If the token expires sooner, the call waits until the renewal ends.
 	renewPatience = 2 * time.Second
 	// maxWanted is the largest number of scopes in login.Wanted. Without this limit, a server could make the file of the login
 	// grow without end.
@@ -131,7 +132,8 @@ func (s *source) read(ctx context.Context) (*login, error) {
 }
 
 // token returns the token for the next request, or "" if there is no login. It renews a token that has expired or expires soon.
-// If the renewal fails or takes longer than renewPatience, and the old token is still valid, token returns the old one.
+// If the renewal fails, and the old token is still valid, token returns the old one. It also does so if the renewal takes longer than
+// renewPatience, and the old token lasts long enough.
 func (s *source) token(ctx context.Context) (string, error) {
 	l, err := s.current(ctx)
 	switch {

@@ -216,7 +216,8 @@ func TestFind_Formats(t *testing.T) {
 	}
 }
 
-// TestFind_LeftOut: LeftOut has each key of an entry that has no effect in mcpx.
+// TestFind_LeftOut: LeftOut has the keys of a client's entry that mcpx does not support, or that mean something else in that client.
+// It has no key whose value is null, and not Zed's source.
 func TestFind_LeftOut(t *testing.T) {
 	for id, one := range map[string]struct {
 		text string

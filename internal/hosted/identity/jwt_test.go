@@ -583,8 +583,9 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestJWT_OddKeys: keys that mcpx cannot read, or that are for encryption, as Keycloak has them, do not keep it from using the others.
-// They are logged once, and with the next change.
+// TestJWT_OddKeys: if an issuer also has keys that mcpx cannot read, or keys for encryption (as Keycloak does), mcpx still uses its other
+// keys. A token signed with a key for encryption is refused. mcpx logs the keys that it cannot read once, although it downloads them
+// again; it does not log keys for encryption.
 func TestJWT_OddKeys(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})

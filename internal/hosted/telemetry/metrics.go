@@ -37,7 +37,7 @@ type State struct {
 	AuditFailing bool
 }
 
-// Server is the current state of one MCP server. Restarts is how often its session was opened again after a loss.
+// Server is the current state of one MCP server. Restarts is how many of its sessions were lost.
 type Server struct {
 	Name, State     string
 	Tools, Restarts int
@@ -104,7 +104,7 @@ var help = sync.OnceValue(func() *strings.Replacer {
 		"mcpx_http_refused_total":    "HTTP requests that were answered with an error.",
 		"mcpx_server_up":             "1 if calls to the server can succeed (ready, degraded or idle), else 0.",
 		"mcpx_server_tools":          "Tools that the server lists.",
-		"mcpx_server_restarts_total": "Sessions that were opened again after a loss.",
+		"mcpx_server_restarts_total": "Sessions with the server that were lost; each is opened again.",
 		"mcpx_sessions":              "Open sessions of clients; requests since 2026-07-28 have none.",
 		"mcpx_audit_failing":         "1 if the audit trail cannot be written.",
 		"mcpx_build_info":            "Always 1; the version is the label.",

@@ -116,7 +116,8 @@ func recordChanges(t *testing.T, here, there state.Records) {
 	}
 }
 
-// recordUntil: a value is gone after its time, and then Change begins with nil. A later change may give it more time.
+// recordUntil: a value is gone after its time; the func that is passed to Change then gets nil as the old value. A later change may
+// give the value more time.
 func recordUntil(t *testing.T, here, there state.Records) {
 	keep := func(key string, until time.Duration) (old []byte) {
 		t.Helper()
