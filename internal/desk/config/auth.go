@@ -45,8 +45,7 @@ func (l *loader) authorization() *Auth {
 }
 
 func (l *loader) auth(n *node) {
-	turnedOff := slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" && m.off() })
-	if turnedOff || n.kind != objectKind && n.off() || !l.expectKind(objectKind, n) {
+	if !n.on() || !l.expectKind(objectKind, n) {
 		return
 	}
 	a := l.authorization()

@@ -115,8 +115,21 @@ func TestAuth_OldToken(t *testing.T) {
 }
 
 // TestTLS: relative paths of certificates are relative to the folder of the config file. Keys that tls or auth.certificates
-// lacks are faults.
+// lacks are faults. An object turns tls off only if it says so.
 func TestTLS(t *testing.T) {
+	for value, want := range map[string]string{
+		`false`: "off", `{"enabled": false}`: "off", `{"enabled": false, "cert": "c"}`: "off", `{"enabled": true, "cert": "c", "key": "k"}`: "on",
+		`{}`: "needs cert", `{"enabled": true}`: "needs cert",
+	} {
+		c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x"}}, "tls": `+value+`}`), Options{})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = map[bool]string{true: "on", false: "off"}[c.TLS != nil]
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("tls %s: %s, want %s", value, got, want)
+		}
+	}
 	c, err := Parse("/etc/mcpx/c.json", []byte(`{"mcpServers": {}, "tls": {"cert": "a.pem", "key": "/k", "client_ca": "ca.pem"}, "auth": {"certificates": true}}`), Options{})
 	if err != nil || !c.Auth.Certificates || filepath.Base(c.TLS.Cert) != "a.pem" || !filepath.IsAbs(c.TLS.Cert) || c.TLS.Key != "/k" && runtime.GOOS != "windows" {
 		t.Errorf("%+v, %v", c, err)

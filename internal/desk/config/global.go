@@ -132,7 +132,7 @@ func (l *loader) overHTTP() []key {
 	return []key{
 		{"auth", value{read: l.auth, schema: `{"anyOf": [{"$ref": "#/$defs/auth"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", describe: func() object { return l.authObject(cmp.Or(c.Auth, &Auth{})) }}, "[who may connect](docs/hosting.md#who-may-connect): tokens, authorization servers, certificates; and [what each may do](docs/rights.md#what-each-may-do)"},
 		{"auth_token", value{schema: `{"type": "string"}`, off: "off", read: l.oldAuthToken}, ""},
-		{"tls", optional(l, &c.TLS, conf.TLS{}, l.tlsObject, l.checkTLS).takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
+		{"tls", value{into: &c.TLS, read: l.tls, schema: `{"anyOf": [{"$ref": "#/$defs/tls"}, {"$ref": "#/$defs/disabled"}]}`, off: "plainOff", describe: func() object { return l.tlsObject(&conf.TLS{}) }}.takes(atStart), "the [certificate](docs/hosting.md#who-may-connect) to serve HTTPS with"},
 		{"limits", value{read: l.limits, off: "plainOff", describe: l.limitsObject}, "[how much](docs/rights.md#how-much) each principal, each server and all may use"},
 		{"rate_limit_per_minute", value{schema: `{"type": "integer"}`, off: "off", maximum: math.MaxInt32, read: l.oldRateLimit}, ""},
 		{"session_timeout", l.timeout(&c.SessionTimeout).takes(atStart), "how long mcpx holds what belongs to an unused session; the client can go on for 7 days"},

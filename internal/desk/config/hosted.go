@@ -141,18 +141,24 @@ func (l *loader) otlpObject(o *OTLP) object {
 	}}
 }
 
-func (l *loader) tlsObject(t *conf.TLS) object {
-	return object{name: "tls", strict: true, keys: []key{
-		{"cert", l.path(&t.Cert), "the certificate with its intermediate ones, a PEM file"},
-		{"key", l.path(&t.Key), "its private key, a PEM file"},
-		{"client_ca", l.path(&t.ClientCA), "the authorities that sign the certificates of clients. Every client then needs a certificate, unless `auth.certificates` makes it one of several credentials"},
-	}}
-}
-
-func (l *loader) checkTLS(n *node, _ *conf.TLS) {
+func (l *loader) tls(n *node) {
+	if !n.on() || !l.expectKind(objectKind, n) {
+		return
+	}
+	l.cfg.TLS = &conf.TLS{}
+	l.members(n, l.tlsObject(l.cfg.TLS), nil)
 	for _, key := range []string{"cert", "key"} {
 		if !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == key && m.kind != nullKind }) {
 			l.fault(n, "needs %s, the name of a PEM file", key)
 		}
 	}
+}
+
+func (l *loader) tlsObject(t *conf.TLS) object {
+	return object{name: "tls", strict: true, keys: []key{
+		enabled,
+		{"cert", l.path(&t.Cert), "the certificate with its intermediate ones, a PEM file"},
+		{"key", l.path(&t.Key), "its private key, a PEM file"},
+		{"client_ca", l.path(&t.ClientCA), "the authorities that sign the certificates of clients. Every client then needs a certificate, unless `auth.certificates` makes it one of several credentials"},
+	}}
 }

@@ -116,15 +116,11 @@ func (l *loader) nested(describe func() object) value {
 }
 
 // optional reads an object into *into. The function keys describes the object, initial has the defaults, and check adds faults that
-// concern several keys. If the value turns the key off, as false does, *into stays nil. An object such as {"enabled": false} turns
-// the key off only if enabled is one of the keys that the function keys describes.
+// concern several keys. If the value turns the key off, as false and {"enabled": false} do, *into stays nil.
 func optional[T any](l *loader, into **T, initial T, keys func(*T) object, check func(*node, *T)) value {
-	describe, off := func() object { return keys(new(initial)) }, "plainOff"
-	if describe().key("enabled") != nil {
-		off = "off"
-	}
-	return value{into: into, off: off, describe: describe, read: func(n *node) {
-		if n.off() && (n.kind != objectKind || off == "off") || !l.expectKind(objectKind, n) {
+	describe := func() object { return keys(new(initial)) }
+	return value{into: into, off: "off", describe: describe, read: func(n *node) {
+		if n.off() || !l.expectKind(objectKind, n) {
 			return
 		}
 		*into = new(initial)

@@ -156,6 +156,12 @@ func TestEditors(t *testing.T) {
 			}
 		}
 	}
+	for _, key := range []string{"auth", "tls", "audit", "limits"} {
+		cfg, _ := parsed(t, `{"context_servers": {"a": {"command": "x"}}, "`+key+`": {"enabled": false, "x": 1}}`)
+		if want := []string{"keys of other clients that mean nothing here, ignored: " + key}; !slices.Equal(cfg.Warnings, want) {
+			t.Errorf("%s is off: warnings %q", key, cfg.Warnings)
+		}
+	}
 	if _, all := parsed(t, `{"context_servers": {"a": {"source": "extension", "settings": {}}}}`); !strings.Contains(all["a"].Fault, "only Zed can start") {
 		t.Errorf("fault %q", all["a"].Fault)
 	}

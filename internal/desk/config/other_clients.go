@@ -289,11 +289,10 @@ var protections = map[string]kind{
 }
 
 // protects reports whether a root key asks mcpx for a protection. It does not if its value is not of the kind in protections,
-// because an editor may have a key with the same name. Otherwise an object always does, and any other value does unless it turns
-// the key off.
+// because an editor may have a key with the same name, or if it turns the key off (see [node.on]).
 func protects(m *node) bool {
 	want, known := protections[m.key]
-	return known && m.kind == want && (want == objectKind || !m.off())
+	return known && m.kind == want && m.on()
 }
 
 // Protections returns those root keys of a file that ask mcpx for a protection. A caller that takes only the servers of the file
@@ -446,7 +445,7 @@ const (
 func (l *loader) missingProtections() []key {
 	return []key{
 		{name: "sandbox", value: value{schema: `{"anyOf": [{"$ref": "#/$defs/plainOff"}, {"$ref": "#/$defs/disabled"}]}`, read: func(n *node) {
-			if n.sandboxed() {
+			if n.on() {
 				l.fault(n, noSandbox, "local servers")
 			}
 		}}},
@@ -462,13 +461,13 @@ func (r *serverReader) sandbox(n *node) {
 	rules := n.kind == objectKind && slices.ContainsFunc(n.parent.members, func(m *node) bool {
 		return m.key == "sandboxEnabled" && m.kind != nullKind && m.off()
 	})
-	if !rules && n.sandboxed() {
+	if !rules && n.on() {
 		r.fail(n, noSandbox, "this server")
 	}
 }
 
-// sandboxed reports whether a value of the key sandbox turns a sandbox on. Any object does so, unless its member enabled is off.
-func (n *node) sandboxed() bool {
+// on reports whether a value turns on the protection that its key promises. Any object does so, unless its member enabled is off.
+func (n *node) on() bool {
 	if n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" }) {
 		return true
 	}
