@@ -220,7 +220,7 @@ func TestFollow_Missed(t *testing.T) {
 	if came := updated(stream); !strings.Contains(came, "next") {
 		t.Errorf("then: %s", came)
 	}
-	stream.body.Body.Close() // the live part keeps its subscription, so the next stream does not report the resource as changed again
+	stream.body.Body.Close() // the session in memory keeps its subscription, so the next stream does not report the resource as changed again
 	mcptest.WaitFor(t, "the end of the stream", patience, func() (ended bool) {
 		f.sessions.each(func(s *session) { ended = ended || s.id == c.session && s.outside() == nil })
 		return ended

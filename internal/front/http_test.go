@@ -160,8 +160,8 @@ func TestHTTP_Methods(t *testing.T) {
 	}
 }
 
-// TestHTTP_Idle: the live part of a session that is not used ends. When the client sends its next request, there is a live part
-// again. A live part stays while the session has an open call or stream, and for a while after its last request.
+// TestHTTP_Idle: a session that is not used is removed from memory. When the client sends its next request, the session is in
+// memory again. It stays there while it has an open call or stream, and for a while after its last request.
 func TestHTTP_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)

@@ -218,9 +218,8 @@ func TestSession_Elsewhere(t *testing.T) {
 	}
 }
 
-// TestSession_Lost: a session continues although a process has lost its live part. Many requests at the same
-// time make only one new live part. If the principal has reached its limit on sessions, none is made, but it can still end
-// the session.
+// TestSession_Lost: a session continues although a process no longer has it in memory. Many requests at the same time make it in
+// memory only once. If the principal has reached its limit on sessions, it is not made, but the principal can still end it.
 func TestSession_Lost(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -270,8 +269,8 @@ func TestSession_Lost(t *testing.T) {
 	}
 }
 
-// TestSession_OneLivePart: two requests at the same time find no live part. The first one makes it, and both use it.
-func TestSession_OneLivePart(t *testing.T) {
+// TestSession_MadeOnce: two requests at the same time find no session in memory. The first one makes it, and both use it.
+func TestSession_MadeOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &reads{Sessions: NewSessions(state.NewSecret())}
 	l := limits.New(conf.Limits{Anybody: conf.Quota{Sessions: 1}})
@@ -318,7 +317,7 @@ func (e *reads) Get(ctx context.Context, id string) (*Session, error) {
 	return e.Sessions.Get(ctx, id)
 }
 
-// TestSession_EndedMeanwhile: if a session ends while its live part is being made, no live part remains.
+// TestSession_EndedMeanwhile: if a session ends while it is being made in memory, it does not stay in memory.
 func TestSession_EndedMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -396,7 +395,7 @@ func (a *away) End(ctx context.Context, id string) error {
 
 // TestSession_Away: while the session store is unreachable, open sessions continue, but none can begin or
 // change. mcpx does not tell a client that its session has ended if the session may still exist. Sessions
-// counts only sessions with a live part.
+// counts only sessions in memory.
 func TestSession_Away(t *testing.T) {
 	mcptest.NoLeaks(t)
 	sessions := &away{Sessions: NewSessions(state.NewSecret())}
@@ -422,7 +421,7 @@ func TestSession_Away(t *testing.T) {
 		t.Error("the session that did not begin is counted")
 	}
 	l.CloseSession(nil)
-	f.Remove() // ends the live part here, even if other processes cannot learn of it
+	f.Remove() // removes the session from memory here, even if other processes cannot learn of it
 	if f.Sessions() != 0 || !strings.Contains(log.String(), "could not be ended") {
 		t.Errorf("%d live; the log says %s", f.Sessions(), log.String())
 	}
