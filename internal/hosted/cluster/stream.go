@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"io"
 )
 
@@ -14,10 +15,13 @@ type Stream struct {
 }
 
 // Open opens a stream to another replica. The caller must close the stream. On the other replica, the function that was given to
-// [Cluster.Accept] for this kind is called with opening, and serves the stream. If ctx ends, Read and Write fail. Open returns the
-// same errors as [Cluster.Ask], with one exception: the error of the function on the other replica. Read returns that error, as a
-// [RemoteError].
+// [Cluster.Accept] for this kind is called with opening, which has at most 256 KB, and serves the stream. If ctx ends, Read and
+// Write fail. Open returns the same errors as [Cluster.Ask], with one exception: the error of the function on the other replica.
+// Read returns that error, as a [RemoteError].
 func (c *Cluster) Open(ctx context.Context, to, kind string, opening []byte) (*Stream, error) {
+	if len(opening) > maxPiece {
+		return nil, fmt.Errorf("%d bytes are too many to open a stream with", len(opening))
+	}
 	x, err := c.ask(ctx, to)
 	if err != nil {
 		return nil, err

@@ -40,6 +40,10 @@ func TestStream(t *testing.T) {
 		}
 		return s
 	}
+	if s, err := one.Open(t.Context(), two.Self(), "test", make([]byte, maxPiece+1)); err == nil {
+		_, err = s.Read(make([]byte, 1))
+		t.Errorf("an opening of two pieces is not refused; then Read: %v", err)
+	}
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // 16 MB: much more than the windows
 	s := open("echo")
 	go func() { _, _ = s.Write(data) }() // ends when all is read
