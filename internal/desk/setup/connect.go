@@ -131,14 +131,13 @@ func (b Backups) records() (all []record, data []byte, existed bool, err error) 
 	return all, data, existed, err
 }
 
-func (b Backups) record(file string) (record, bool) {
-	all, _, _, _ := b.records() // an error means no record: then an undo only removes what mcpx has added
-	for _, r := range all {
-		if r.File == file {
-			return r, true
-		}
+// record returns the record of a file. If the records cannot be read, there is none: then an undo only removes what mcpx has added.
+func (b Backups) record(file string) (r record, known bool, err error) {
+	all, _, _, err := b.records()
+	if i := slices.IndexFunc(all, func(r record) bool { return r.File == file }); i >= 0 {
+		return all[i], true, err
 	}
-	return record{}, false
+	return record{}, false, err
 }
 
 // keep stores r as the record of a file, in place of the old one. If r is nil, keep removes the record.
@@ -218,7 +217,7 @@ func (b Backups) Connect(c Client, file string, connection Connection, o config.
 	}
 	change.first, change.exact = true, true
 	connected := slices.ContainsFunc(servers, isSelf) || c.format.entry == nil
-	if r, ok := b.record(file); ok && (connected || r.After == hash(change.Before)) {
+	if r, ok, _ := b.record(file); ok && (connected || r.After == hash(change.Before)) {
 		// The backup in the record is from before mcpx added its entry, so it remains the backup to restore.
 		change.record, change.first, change.exact = r, false, r.After == hash(change.Before)
 	}
@@ -352,8 +351,7 @@ func (b Backups) forUndo(
 		return change, nil, false, err
 	}
 	change.After = change.Before
-	_, _, _, change.Unrecorded = b.records()
-	if change.record, hasBackup = b.record(file); hasBackup && change.record.Backup != "" {
+	if change.record, hasBackup, change.Unrecorded = b.record(file); hasBackup && change.record.Backup != "" {
 		var unread error
 		backup, hasBackup, unread = Read(change.record.Backup)
 		hasBackup = hasBackup && unread == nil

@@ -31,7 +31,7 @@ func TestConnect_ReadOnly(t *testing.T) {
 	if left, _ := os.ReadDir(b.Dir); len(left) != 0 {
 		t.Errorf("left in the folder of backups: %v", left)
 	}
-	if _, known := b.record(file); known {
+	if _, known, _ := b.record(file); known {
 		t.Error("there is a record of what was not done")
 	}
 }

@@ -87,7 +87,7 @@ const configID = "config"
 // false if there is no file yet.
 func (b Backups) Edit(file string, oldText, newText []byte, existed bool) Change {
 	change := Change{Client: Client{ID: configID}, File: file, Existed: existed, Before: oldText, After: newText, first: true, exact: true}
-	if r, ok := b.record(file); ok && r.After == hash(oldText) {
+	if r, ok, _ := b.record(file); ok && r.After == hash(oldText) {
 		change.record, change.first = r, false
 	}
 	change.record.Client, change.record.File = configID, file
