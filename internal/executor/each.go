@@ -54,12 +54,12 @@ func (e *Executor) several(ctx context.Context, r Request) (*results.Result, err
 	if of.Catalogue == nil {
 		of.Catalogue = e.visible(&of)
 	}
-	calls, tool, refused, err := run.checkEach(ctx, &of)
+	calls, tool, found, err := run.checkEach(ctx, &of)
 	if err == nil {
 		err = e.confirmEach(ctx, calls)
 	}
 	if err != nil { // no call is made; the refusal is recorded once
-		return e.recorded(ctx, of, refused, err)
+		return e.recorded(ctx, of, found, err)
 	}
 	hints := tool.Hints
 	at := 1
@@ -106,11 +106,11 @@ type oneOf struct {
 
 // checkEach splits a request into its calls and checks them all. If the arguments of one call are invalid and the tool is
 // read-only, only that call fails. Any other error makes the whole request fail: invalid arguments for a tool that is not
-// read-only, no such tool, an invalid filter. In that case, the result refused has the server and the tool, as far as they were
-// found, for the failure that the client gets.
-func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, refused target, err error) {
+// read-only, no such tool, an invalid filter. The result found has the server and the tool of the calls; after an error, as far as
+// they were found.
+func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, found target, err error) {
 	if err := e.replaceInEach(ctx, r); err != nil {
-		return nil, nil, refused, err
+		return nil, nil, found, err
 	}
 	bad := &arguments.ValidationError{}
 	for i, own := range r.Each {
@@ -124,27 +124,27 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 		merged, err := arguments.Merged(r.Arguments, own)
 		if err == nil {
 			one.r.Arguments = merged
-			one.message, refused, err = e.prepare(ctx, &one.r)
+			one.message, found, err = e.prepare(ctx, &one.r)
 		}
 		var invalid *arguments.ValidationError
 		switch {
 		case err == nil:
-			tool = refused.tool
+			tool = found.tool
 		case errors.As(err, &invalid):
 			within(bad, invalid, i)
 		default:
-			return nil, nil, refused, err
+			return nil, nil, found, err
 		}
 		r.Catalogue = one.r.Catalogue // prepare may have waited for the server and renewed the catalogue
 		calls = append(calls, one)
 	}
-	if refused.tool != nil {
-		tool = refused.tool
+	if found.tool != nil {
+		tool = found.tool
 	}
 	if len(bad.Violations) > 0 && (tool == nil || !tool.Hints.IsReadOnly()) {
-		return nil, nil, refused, bad
+		return nil, nil, found, bad
 	}
-	return calls, tool, refused, nil
+	return calls, tool, found, nil
 }
 
 // maxViolations is the largest number of violations that the failure of a request with several calls lists.
