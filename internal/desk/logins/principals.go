@@ -195,7 +195,7 @@ func (p *Pending) flow(s Server) *codeFlow {
 
 // Finish completes the login p. The parameter answer is the query with which the browser came back; it contains a code, which
 // Finish exchanges for tokens. Finish stores the tokens in place of the principal's old login, if there was one. It also revokes
-// the old login, unless both logins have the same refresh token or both have none.
+// the old login, unless the authorization server has given one of its tokens again: the new login would end too.
 func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Values) (*Result, error) {
 	flow := p.flow(s)
 	flow.web = newHTTPClient(s)
@@ -213,7 +213,8 @@ func (l *Logins) Finish(ctx context.Context, s Server, p *Pending, answer url.Va
 	if err != nil {
 		return nil, err
 	}
-	if old == nil && before.Principal == s.Principal && before.Refresh != made.Refresh {
+	givenAgain := before.Access == made.Access || before.Refresh != "" && before.Refresh == made.Refresh
+	if old == nil && before.Principal == s.Principal && !givenAgain {
 		_ = before.revoke(ctx, flow.web) // an error does no harm: nobody uses the old login, and it expires
 	}
 	return result, nil

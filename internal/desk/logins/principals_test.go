@@ -53,6 +53,45 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
+// TestFinish_Revokes: a new login revokes the tokens of the one before, also if there are no refresh tokens, unless the authorization
+// server has given one of these tokens again.
+func TestFinish_Revokes(t *testing.T) {
+	type tokens struct{ Access, Refresh string }
+	var next tokens
+	var revoked []string
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/revoke" {
+			revoked = append(revoked, r.FormValue("token"))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":%q,"refresh_token":%q,"token_type":"Bearer"}`, next.Access, next.Refresh)
+	}))
+	defer fake.Close()
+	pending := &Pending{Endpoint: endpoint{Token: fake.URL + "/token", Revoke: fake.URL + "/revoke", Client: client{ID: "c"}}}
+	for _, test := range []struct {
+		before, made tokens
+		want         string
+	}{
+		{tokens{"a1", "r1"}, tokens{"a2", "r2"}, "r1 a1"},
+		{tokens{"a1", "r1"}, tokens{"a2", "r1"}, ""},
+		{tokens{"a1", "r1"}, tokens{"a2", ""}, "r1 a1"},
+		{tokens{"a1", ""}, tokens{"a2", ""}, "a1"},
+		{tokens{"a1", ""}, tokens{"a1", ""}, ""},
+	} {
+		l, server := New(t.TempDir(), nil), Server{Name: "tracker", URL: fake.URL + "/mcp"}
+		revoked = nil
+		for _, next = range []tokens{test.before, test.made} {
+			if _, err := l.Finish(t.Context(), server, pending, url.Values{"code": {"x"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Join(revoked, " "); got != test.want {
+			t.Errorf("%v, then %v: revoked %q, want %q", test.before, test.made, got, test.want)
+		}
+	}
+}
+
 // TestPrincipals: several processes share the logins of principals whose names differ little, and use them at the same time when
 // the tokens have expired. Each refresh token is used once, and each principal gets its own token. A login is never accepted as
 // the login of another principal, even if somebody has stored it under the other principal's name.
