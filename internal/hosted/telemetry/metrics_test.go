@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -97,6 +98,28 @@ func TestMetrics(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+// TestMetrics_gzip: a client that takes gzip, as Prometheus does, gets the same text compressed.
+func TestMetrics_gzip(t *testing.T) {
+	m := used()
+	plain := len(scraped(t, m))
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, r)
+	sent := w.Body.Len()
+	if w.Header().Get("Content-Encoding") != "gzip" || 3*sent > plain {
+		t.Fatalf("%d bytes instead of %d, %v", sent, plain, w.Header())
+	}
+	unpacked, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unpacked)
+	if err != nil || !strings.Contains(string(text), "mcpx_build_info") || !strings.Contains(string(text), "process_") {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 
