@@ -13,10 +13,11 @@ import (
 	"mcpx/internal/budget"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
+	"mcpx/internal/desk/config"
 )
 
 type budgetCommand struct {
-	Tools   string   `help:"Measure the answers to tools/list recorded in this folder, with the default settings, instead of connecting." placeholder:"DIR" type:"existingdir" xor:"tools"`
+	Tools   string   `help:"Measure the answers to tools/list recorded in this folder instead of connecting, with the settings of --config or else the default ones." placeholder:"DIR" type:"existingdir" xor:"tools"`
 	Demo    bool     `help:"Measure the demo's sample servers." xor:"tools"`
 	Results string   `help:"Measure the results recorded in this folder, *.json and *.txt (class--name.json); alone, or with --tools, --demo or --config." placeholder:"DIR" type:"existingdir"`
 	Exclude []string `help:"Leave out results of these classes." placeholder:"CLASS"`
@@ -96,12 +97,19 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 }
 
 // assemble makes the app whose servers are measured: those of the config or, with --demo, those of the demo. With --tools, the
-// tools come from files, and the servers of the app are not used.
+// tools come from files, and only the settings of the app are used.
 func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
-	if cmd.Tools != "" || cmd.Demo {
+	if cmd.Demo || cmd.Tools != "" && c.Config == "" {
 		return app.New(app.Options{Profile: app.Demo, Log: c.logger(s, "error", "text")})
 	}
-	cfg, err := c.loadServers(ctx, s)
+	var cfg *config.Config
+	var err error
+	if cmd.Tools != "" {
+		s.absent = true
+		cfg, err = config.Load(c.Config, s.reading()) // without secrets, because no server starts
+	} else {
+		cfg, err = c.loadServers(ctx, s)
+	}
 	if err != nil {
 		return nil, err
 	}

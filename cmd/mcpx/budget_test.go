@@ -89,6 +89,27 @@ func TestBudget_Recorded(t *testing.T) {
 	}
 }
 
+// TestBudget_Settings: recorded tools and results are measured with the settings of a config, if there is one. Its servers do not
+// start, and its secrets are not looked up.
+func TestBudget_Settings(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	marker := filepath.Join(h.dir, "started")
+	touch := server{"command": "touch", "args": []string{marker}, "env": map[string]string{"X": "${command:touch " + marker + "}"}}
+	path := h.config(t, map[string]server{"other": touch}, map[string]any{"catalogue_token_budget": 20, "toon_compression_enabled": false})
+	args := []string{"--tools", recorded(t, "tools"), "--results", recorded(t, "results")}
+	usual, set := budgetOf(t, h, args...), budgetOf(t, h, append(args, "--config", path)...)
+	if usual.Catalogue.Total.Direct != set.Catalogue.Total.Direct || usual.Catalogue.Total.Surface <= set.Catalogue.Total.Surface {
+		t.Errorf("the budget of the catalogue: %+v, without the config %+v", set.Catalogue.Total, usual.Catalogue.Total)
+	}
+	if usual.Results.Total.TOON == 0 || set.Results.Total.TOON != 0 {
+		t.Errorf("results: %+v, without the config %+v", set.Results.Total, usual.Results.Total)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("a command of the config was run")
+	}
+}
+
 // TestBudget_ResultsAlone: mcpx budget needs no config to measure only recorded results.
 func TestBudget_ResultsAlone(t *testing.T) {
 	mcptest.Parallel(t)
