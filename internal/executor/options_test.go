@@ -40,6 +40,18 @@ func TestNewSettings(t *testing.T) {
 	}
 }
 
+func TestNamesEditedFile(t *testing.T) {
+	for arguments, want := range map[string]bool{
+		`{"path":"a.py"}`: true, `{"path":"a.json"}`: true, `{"path":"a.jsonc"}`: true, `{"path":"a.ipynb"}`: true, `{"path":"a.geojson"}`: true,
+		`{"path":"a.lock"}`: true, `{"files":["a.txt",{"b":"c.lock"}]}`: true,
+		`{"path":"a.pyc"}`: false, `{"path":"a.json.gz"}`: false, `{"path":"json"}`: false, `{"text":"see a.json please"}`: false, ``: false,
+	} {
+		if got := namesEditedFile([]byte(arguments)); got != want {
+			t.Errorf("%s: %v", arguments, got)
+		}
+	}
+}
+
 // TestSettings_Verbatim: the cached settings of one server's tool are not used for another server's tool of the same name. The
 // cache has at most maxToolSettings entries.
 func TestSettings_Verbatim(t *testing.T) {
