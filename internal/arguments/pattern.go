@@ -18,6 +18,9 @@ const (
 	slowSize = 200
 )
 
+// By default, regexp2 looks at the clock every 100 ms, and stops a match up to 200 ms after its beginning.
+func init() { regexp2.SetTimeoutCheckPeriod(regexpTimeLimit / 10) }
+
 // pattern is a regular expression. Go's engine, which needs linear time, has it if it takes the text; else an ECMAScript engine
 // with a time limit.
 type pattern struct {
