@@ -247,6 +247,29 @@ func TestSelect_List(t *testing.T) {
 	}
 }
 
+// TestSelect_Verbatim: a filter takes the text of a file out of the result of a tool that hands out files. The model gets it as it is,
+// since it may edit the file. Of other tools it gets such a text compressed.
+func TestSelect_Verbatim(t *testing.T) {
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
+	t.Cleanup(filters.Close)
+	file := "{\n    \"name\": \"x\",\n    \"list\": [\n        {\"a\": 1, \"name\": \"n1\"},\n        {\"a\": 2, \"name\": \"n2\"},\n        {\"a\": 3, \"name\": \"n3\"}\n    ]\n}\n"
+	raw := json.RawMessage(`{"content":[` + string(wire.TextBlock(string(wire.Encode(map[string]string{"content": file})))) + `]}`)
+	for verbatim, want := range map[bool]map[string]string{
+		true:  {".content": file, ".content|fromjson|.list": `[{"a":1,"name":"n1"},{"a":2,"name":"n2"},{"a":3,"name":"n3"}]`},
+		false: {".content": "name: x\nlist[3]{a,name}:\n  1,n1\n  2,n2\n  3,n3\n", ".content|fromjson|.list": "[3]{a,name}:\n  1,n1\n  2,n2\n  3,n3"},
+	} {
+		for filter, want := range want {
+			e := chained(registry.New(nil, registry.Options{}), Options{TOON: true, Filter: filters})
+			answer := e.begin().answer(&Request{Select: filter}, target{})
+			answer.Verbatim = verbatim
+			out, err := answer.Of(t.Context(), raw)
+			if got := wire.ReadBlock(out.Content[0]).Text; err != nil || got != want {
+				t.Errorf("verbatim %t, %s: got %q, %v, want %q", verbatim, filter, got, err, want)
+			}
+		}
+	}
+}
+
 // TestSelect_NotSelectedFits: an answer with the line about the members that are not selected is no longer than the client shows.
 // If there is no room for the line, the line is left out, and not what the filter has found.
 func TestSelect_NotSelectedFits(t *testing.T) {

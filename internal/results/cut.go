@@ -40,8 +40,9 @@ type Pages struct {
 	// Filter runs jq filters. If it is nil, all filters are refused.
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
-	Work    *semaphore.Semaphore
-	unasked bool // the result is kept because a grep or a filter left it out or failed, not because it was too long
+	Work     *semaphore.Semaphore
+	verbatim bool // what a filter returns is not compressed
+	unasked  bool // the result is kept because a grep or a filter left it out or failed, not because it was too long
 }
 
 // keep keeps h in the store and returns its handle, which is empty if h is too long to be kept.

@@ -109,7 +109,8 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	case err != nil:
 		return nil, err
 	}
-	p.Origin, p.unasked = h.origin, h.unasked // parts of the result that are kept have the same origin
+	// Parts of the result that are kept have the same origin.
+	p.Origin, p.unasked, p.verbatim = h.origin, h.unasked, h.verbatim
 	page, err := p.read(ctx, h, args)
 	if page != nil && !h.unasked {
 		page.Origin = h.origin

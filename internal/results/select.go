@@ -85,7 +85,7 @@ func (p Pages) keepValue(value json.RawMessage) (handle string) {
 // consist of nulls, the filter most likely asked for a key that does not exist. So the page then also has the shape of value,
 // unless value is null itself.
 func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
-	text := compress.Text(s.text, p.Texts)
+	text := p.outputText(s)
 	page := &Page{Text: text.Text}
 	if s.nulls >= 0 && string(value) != "null" {
 		if s.nulls > fewNulls {
@@ -202,7 +202,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1, nulls: nulls}
 	if len(outputs) == 1 {
 		s.value = outputs[0]
-		s.text = plainText(outputs[0])
+		s.text = plainText(outputs[0], p.verbatim)
 	} else {
 		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
 	}
@@ -244,17 +244,25 @@ func (s *selection) empty() bool { return s.several && len(s.value) == len("[]")
 
 var errNoFilter = errors.New("filters are not available here")
 
-// plainText returns a value as text. A string is written without its quotes, unless it would then look like another JSON value or
-// be blank.
-func plainText(value json.RawMessage) string {
+// plainText returns a value as text. A string is written without its quotes, unless it would then be blank or look like another JSON
+// value. If verbatim is true, a string may look like JSON: it is most likely the text of a file.
+func plainText(value json.RawMessage, verbatim bool) string {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
 		return string(value)
 	}
-	if trimmed := strings.TrimSpace(text); trimmed == "" || json.Valid([]byte(trimmed)) {
+	if trimmed := strings.TrimSpace(text); trimmed == "" || !verbatim && json.Valid([]byte(trimmed)) {
 		return string(value)
 	}
 	return text
+}
+
+// outputText returns a selection as the model sees it if it is not cut.
+func (p Pages) outputText(s *selection) compress.Output {
+	if p.verbatim {
+		return compress.Output{Text: s.text}
+	}
+	return compress.Text(s.text, p.Texts)
 }
 
 // divideSelection makes a result of a selection. If there are several outputs, they become the items of the result.
@@ -262,5 +270,5 @@ func (p Pages) divideSelection(s *selection) *result {
 	if s.several {
 		return p.divide(string(s.value), s.text, false)
 	}
-	return p.divide(s.text, compress.Text(s.text, p.Texts).Text, false)
+	return p.divide(s.text, p.outputText(s).Text, p.verbatim)
 }

@@ -275,7 +275,9 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.LeftOut = out.Received - out.Sent
 		return out, nil
 	}
-	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, other)
+	pages := a.Pages
+	pages.verbatim = a.Verbatim
+	page, err := pages.Select(ctx, a.Select, a.Grep, value, other)
 	var failed *FilterError
 	var refused *RefusedError
 	var out *Result
