@@ -109,10 +109,12 @@ func (cmd *serveCommand) serve(ctx context.Context, c *cli, s streams, reason er
 // assemble reads the config and makes the app. The caller must call closeLogs, which is never nil, also after an error.
 func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLogs func(), err error) {
 	closeLogs = func() {}
-	if cmd.Demo && cmd.Trace != "" {
-		return nil, nil, closeLogs, &usageError{hintError{
-			"--trace is for the servers of a config, not for --demo", "mcpx --config FILE serve --trace " + cmd.Trace,
-		}}
+	for _, flag := range [][2]string{{"--trace", cmd.Trace}, {"--view", cmd.View}} {
+		if cmd.Demo && flag[1] != "" {
+			return nil, nil, closeLogs, &usageError{hintError{
+				flag[0] + " is for the servers of a config, not for --demo", "mcpx --config FILE serve " + flag[0] + " " + flag[1],
+			}}
+		}
 	}
 	if cmd.Demo {
 		log = c.logger(s, "warn", "text")

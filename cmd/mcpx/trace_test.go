@@ -110,7 +110,9 @@ func TestTrace(t *testing.T) {
 		})
 	}
 	h := newHome(t)
-	if _, said, code := h.run(t, "", "serve", "--demo", "--trace", "x"); code != exitUsage || !strings.Contains(said, "not for --demo") {
-		t.Errorf("%d %s", code, said)
+	for _, flag := range []string{"--trace", "--view"} {
+		if _, said, code := h.run(t, "", "serve", "--demo", flag, "x"); code != exitUsage || !strings.Contains(said, flag+" is for the servers of a config, not for --demo") {
+			t.Errorf("%d %s", code, said)
+		}
 	}
 }
