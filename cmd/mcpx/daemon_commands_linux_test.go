@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 )
@@ -298,8 +299,11 @@ func TestDaemon_CI(t *testing.T) {
 	}
 }
 
-// TestSkill: what mcpx skill prints is short.
+// TestSkill: what mcpx skill prints is short, and names the limit that --each has.
 func TestSkill(t *testing.T) {
+	if limit := fmt.Sprintf("up to %d calls", executor.MaxEach); !strings.Contains(skill, limit) {
+		t.Errorf("it does not say %q", limit)
+	}
 	if n := tokens.Count(skill); n > 400 {
 		t.Errorf("%d tokens", n)
 	}
