@@ -145,13 +145,17 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 		}
 	}
 	shown := append(logs, wire.TextBlock(text))
-	if out.Value == nil && len(logs) == 0 && len(out.Made) > 0 && q.Tool.Name == RunTool && c.Select == "" && !c.Form.JSON {
-		shown = append(shown, wire.TextBlock("\n["+noReturn+"; calls made: "+programs.Summary(out.Made)+"]"))
+	if out.Value == nil && len(logs) == 0 && q.Tool.Name == RunTool && c.Select == "" && !c.Form.JSON {
+		made := "no calls were made"
+		if len(out.Made) > 0 {
+			made = "calls made: " + programs.Summary(out.Made)
+		}
+		shown = append(shown, wire.TextBlock("\n["+noReturn+"; "+made+"]"))
 	}
 	return toolResult(shown), nil
 }
 
-// noReturn tells a model that its program has called tools, but has neither returned nor logged anything. Most such programs end in
-// an expression without return, or put all their code into a function. The text is followed by the outcome of each call, so that
+// noReturn tells a model that its program has neither returned nor logged anything. Most such programs end in
+// an expression without return, or put all their code into a function, which they may not even call. The text is followed by the outcome of each call, so that
 // the model sees which calls it should not make again.
 const noReturn = "nothing was returned or logged: code is the body of a function, so end it with return"

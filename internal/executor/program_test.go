@@ -385,17 +385,19 @@ func TestProgram_Cancelled(t *testing.T) {
 	}
 }
 
-// TestProgram_NoReturn: if a program has called tools but shows nothing, the answer says that it should return something.
+// TestProgram_NoReturn: if a program shows nothing, the answer says that it should return something, and which calls it has made.
 func TestProgram_NoReturn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(reading)))
 	const hint = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return; calls made: fake.echo RESULT]"
+	const silent = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return; no calls were made]"
 	for code, want := range map[string]string{
 		`const r = await call("fake", "echo", {text: "a"}); r`:                            hint,
 		`(async () => { const r = await call("fake", "echo", {text: "a"}); return r })()`: hint,
 		`await call("fake", "echo", {text: "a"}); console.log("done")`:                    "done\nundefined",
-		`const a = 1`: "undefined",
-		`await call("fake", "echo", {text: "a"}); return null`: "null",
+		`const a = 1`: silent,
+		`async () => { return await call("fake", "echo", {text: "a"}) }`: silent,
+		`await call("fake", "echo", {text: "a"}); return null`:           "null",
 	} {
 		got := strings.ReplaceAll(all(t, exec(t, e, program(nil, code))), "\n\n", "\n")
 		got = strings.Replace(got, programs.Unfinished, "RESULT", 1) // a call that is not awaited may end with its program
