@@ -75,7 +75,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	if !ok {
 		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
 		if missing.owners = e.owners(r, r.Tool, ""); missing.owners == nil {
-			missing.owners = e.qualified(r, r.Server)
+			missing.owners = e.owners(r, r.Server, "") // the tool may stand in place of the server
 		}
 		return nil, missing
 	}

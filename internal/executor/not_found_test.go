@@ -75,6 +75,8 @@ func TestNotFound_Dotted(t *testing.T) {
 		{"nobody", "time.none", `SERVER_NOT_FOUND: no server "nobody". Available: `},
 		{"time.a", "a", `SERVER_NOT_FOUND: no server "time.a". Server time has a.`},
 		{"time.get_current_time", "x", `SERVER_NOT_FOUND: no server "time.get_current_time". Server time has get_current_time.`},
+		{"get_current_time", "", `SERVER_NOT_FOUND: no server "get_current_time". Server time has get_current_time.`},
+		{"get_current_time", "time", `SERVER_NOT_FOUND: no server "get_current_time". Server time has get_current_time.`},
 		{"time.get_current_time", "", `SERVER_NOT_FOUND: no server "time.get_current_time". Server time has get_current_time.`},
 	} {
 		got := exec(t, e, Request{Server: tt.server, Tool: tt.tool, Format: always})
