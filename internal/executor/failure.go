@@ -60,7 +60,7 @@ func (e run) failure(r *Request, t target, err error) *results.Failure {
 	}
 	switch {
 	case errors.As(err, &refused):
-		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
+		return results.Invalid(refused.Violation)
 	case errors.As(err, &failed):
 		return results.FilterFailure(failed, e.pages(r))
 	case errors.Is(err, results.ErrBusy):

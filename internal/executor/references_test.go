@@ -227,7 +227,7 @@ func TestReference_EachFrom(t *testing.T) {
 		refersTo(handle, `[]`):                     {"VALIDATION_ERROR: /each: has no arguments; for a single call leave it out"},
 		refersTo(handle, `.[0]`):                   {"VALIDATION_ERROR: /each: must be an array of objects, the arguments of one call each"},
 		`{"$result":"` + handle + `"}`:             {"VALIDATION_ERROR: /each: has 3001 calls, at most 50 are made at once; none was made"},
-		`{"$result":"rnone"}`:                      {"VALIDATION_ERROR: /each: the result is unknown or has expired"},
+		`{"$result":"rnone"}`:                      {"VALIDATION_ERROR: /each: the result is unknown or has expired; a call that only reads can be made again"},
 		`{"text":{"$file":"list"}}`:                {"VALIDATION_ERROR: /each: must be an array of objects, the arguments of one call each"},
 		refersTo(handle, `[{text: 1}, {none: 1}]`): {"VALIDATION_ERROR: /each/0/text: must be string, not number"},
 	} {

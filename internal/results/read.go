@@ -98,6 +98,9 @@ type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }
 
+// gone says that no result is kept under a handle. A call that changes something must not be made twice only to read its result.
+const gone = "is unknown or has expired; a call that only reads can be made again"
+
 // Read answers read_result. The error is the error of ctx, [ErrBusy], a [RefusedError], a [FilterError] or [state.ErrAway].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, err := p.get(ctx, args.Handle)
@@ -105,7 +108,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	case errors.Is(err, errRunning):
 		return nil, &RefusedError{"/handle: " + err.Error()}
 	case errors.Is(err, state.ErrUnknown):
-		return nil, &RefusedError{"/handle: is unknown or has expired"}
+		return nil, &RefusedError{"/handle: " + gone}
 	case err != nil:
 		return nil, err
 	}

@@ -308,7 +308,7 @@ func TestOrigin(t *testing.T) {
 		for one := range handles {
 			if _, err := pages(Origin{}).Read(t.Context(), ReadArguments{Handle: one}); err == nil {
 				n++
-			} else if err.Error() != "/handle: is unknown or has expired" {
+			} else if err.Error() != "/handle: "+gone {
 				t.Error(err)
 			}
 		}

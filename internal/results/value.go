@@ -28,7 +28,7 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 	case errors.Is(err, errRunning):
 		return nil, &ValueError{"handle", err.Error()}
 	case errors.Is(err, state.ErrUnknown):
-		return nil, &ValueError{"handle", "the result is unknown or has expired"}
+		return nil, &ValueError{"handle", "the result " + gone}
 	case err != nil:
 		return nil, err
 	}
