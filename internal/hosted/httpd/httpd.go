@@ -370,6 +370,10 @@ func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	if r.TLS != nil {
 		scheme = "https"
 	}
+	token := ""
+	if o.Identity.Options() != nil {
+		token = "\nWith a token add --header \"Authorization: Bearer TOKEN\", for curl -H. /status and /metrics are for admins.\n"
+	}
 	fmt.Fprintf(w, `This is mcpx %[1]s: one MCP server in front of many.
 
 It is for MCP clients. Give yours this address:
@@ -383,7 +387,7 @@ For a look with a terminal:
     curl %[2]s/metrics     the same for Prometheus, and more
     curl %[2]s/readyz      whether every server has been tried
     curl %[2]s/healthz     whether mcpx is up
-`, o.Version, scheme+"://"+r.Host, o.path()) // guard has checked r.Host, so it can be shown
+%[4]s`, o.Version, scheme+"://"+r.Host, o.path(), token) // guard has checked r.Host, so it can be shown
 }
 
 // WriteJSON answers with JSON.

@@ -298,6 +298,12 @@ func TestServe_Page(t *testing.T) {
 	if status, body := s.do(t, "GET", "/", ""); status != 200 || !strings.Contains(body, "mcpx 1.2.3") || !strings.Contains(body, s.url+"/mcp\n") {
 		t.Errorf("%d: %s", status, body)
 	}
+	guarded := serve(t, Options{Endpoint: echoes, Identity: verifierOf(guardedBy(t, "", "a")).Verifier})
+	for site, want := range map[*site]bool{s: false, guarded: true} {
+		if _, body := site.do(t, "GET", "/", ""); strings.Contains(body, "Authorization: Bearer TOKEN") != want {
+			t.Errorf("it is %v that tokens are needed: %s", want, body)
+		}
+	}
 	if status, body := s.do(t, "POST", "/", ping); status != 405 || !strings.Contains(body, "the MCP endpoint is /mcp") {
 		t.Errorf("a client without the path: %d: %s", status, body)
 	}
