@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -129,25 +130,25 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 		result = selection(result)
 	}
 	if cmd.Grep != "" {
-		result = withoutHandle(result)
+		result = withoutHandles(result)
 	}
 	return printResult(s, result, cmd.Raw)
 }
 
-// withoutHandle shortens the last line of a result with --grep. For models, this line says with which handle they can read the
-// whole result later. A command has no use for it.
-func withoutHandle(r *results.Result) *results.Result {
-	last := len(r.Content) - 1
-	if last < 0 {
-		return r
-	}
-	block := wire.ReadBlock(r.Content[last])
-	line, _, ok := strings.Cut(block.Text, "; all: exec ")
-	if !ok || !strings.HasPrefix(strings.TrimLeft(line, "\n"), "[") {
-		return r
-	}
+// handleOfGrep matches the end of a text of a result with a grep. For models, it says with which handle they can read more of the
+// result later.
+var handleOfGrep = regexp.MustCompile(`; (all|around them): exec \{"server_name":"mcpx","tool_name":"read_result","arguments":\{[^{}]*\}\}\]$`)
+
+// withoutHandles removes the handles from a result with --grep, as they end with the command.
+func withoutHandles(r *results.Result) *results.Result {
 	cut := *r
-	cut.Content = append(slices.Clone(r.Content[:last]), block.WithText(line+"]"))
+	cut.Content = slices.Clone(r.Content)
+	for i, content := range cut.Content {
+		block := wire.ReadBlock(content)
+		if at := handleOfGrep.FindStringIndex(block.Text); at != nil {
+			cut.Content[i] = block.WithText(block.Text[:at[0]] + "]")
+		}
+	}
 	return &cut
 }
 

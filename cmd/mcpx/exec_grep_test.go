@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,13 @@ func TestExec_Grep(t *testing.T) {
 		t.Errorf("a handle that ends with the command:\n%s", out)
 	}
 	hasAll(t, out, "annotated\n", "[1 of 6 text blocks match]\n")
+
+	long := strings.Repeat("another line\n", 2000)
+	calls := `[{"text":` + strconv.Quote(long+"the one") + `},{"text":` + strconv.Quote("the one\n"+long) + `}]`
+	out = h.must(t, 0, "--config", path, "exec", "fake", "echo", "--each", calls, "--grep", "the one")
+	if want := "#1\n2001:the one\n[1 of 2001 lines match]\n#2\n1:the one\n[1 of 2001 lines match]\n"; out != want {
+		t.Errorf("got\n%s", out)
+	}
 }
 
 // TestExec_Each: mcpx exec --each makes several calls, whose results are numbered. Further arguments of the command line apply to
