@@ -327,6 +327,7 @@ func TestInspect_Command(t *testing.T) {
 		{nil, []string{"Inspect available MCP tools", "  Server: fake - All about fakes.", "- echo(text): Answers the text."}},
 		{[]string{"fake"}, []string{"add(", "a:number"}},
 		{[]string{"fake", "echo"}, []string{"echo(", "text:string", "What to answer."}},
+		{[]string{"fake.echo"}, []string{"echo(", "text:string", "What to answer."}},
 		{[]string{"fake", "echo,add"}, []string{"echo(", "add("}},
 		{[]string{"--query", "add two numbers"}, []string{"add("}},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 )
 
 type inspectCommand struct {
-	Server string `arg:"" optional:"" help:"The server; without it, the description that the model sees."`
+	Server string `arg:"" optional:"" help:"The server, or SERVER.TOOL; without it, the description that the model sees."`
 	Tool   string `arg:"" optional:"" help:"The tool, or several with commas."`
 	Query  string `help:"What you want to do, in words." placeholder:"TEXT"`
 	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
@@ -49,8 +50,8 @@ func (cmd *inspectCommand) runHere(ctx context.Context, c *cli, s streams) error
 	if err != nil {
 		return err
 	}
-	if server := cfg.Served(cmd.Server); server != "" {
-		cmd.Server = server
+	if server, tool := named(cfg, cmd.Server); server != "" && (tool == "" || cmd.Tool == "" && cmd.Query == "") {
+		cmd.Server, cmd.Tool = server, cmp.Or(tool, cmd.Tool)
 	}
 	a, done, err := c.startOrKeep(s, cfg, app.Look, cmd.Server)
 	if err != nil {
