@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 )
 
@@ -112,7 +113,7 @@ func AcceptPeer(w http.ResponseWriter, r *http.Request, o PeerOptions) (*Peer, e
 // RefusedError says with which HTTP status the other end refused to open a WebSocket.
 type RefusedError struct {
 	Status int
-	Text   string // the beginning of the answer
+	Text   string // the beginning of the answer, as one line
 }
 
 func (e *RefusedError) Error() string {
@@ -132,7 +133,7 @@ func DialPeer(ctx context.Context, url string, headers http.Header, o PeerOption
 	if err != nil {
 		if response != nil && response.StatusCode != http.StatusSwitchingProtocols {
 			text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytes))
-			return nil, &RefusedError{response.StatusCode, string(text)}
+			return nil, &RefusedError{response.StatusCode, sanitize.Line(string(text), 0)}
 		}
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}

@@ -36,3 +36,16 @@ func TestPeer_Silent(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// TestDialPeer_Refused: the text of a refusal, which may come from any proxy, is one line.
+func TestDialPeer_Refused(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not here\nand \x1b[31mnot now", http.StatusForbidden)
+	}))
+	defer server.Close()
+	_, err := DialPeer(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), nil, PeerOptions{})
+	if err == nil || err.Error() != "refused with HTTP 403: not here and not now" {
+		t.Errorf("got %q", err)
+	}
+}
