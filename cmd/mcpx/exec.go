@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
@@ -137,7 +137,7 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 
 // handleOfGrep matches the end of a text of a result with a grep. For models, it says with which handle they can read more of the
 // result later.
-var handleOfGrep = regexp.MustCompile(`; (all|around them): exec \{"server_name":"mcpx","tool_name":"read_result","arguments":\{[^{}]*\}\}\]$`)
+var handleOfGrep = pattern.New(`; (all|around them): exec \{"server_name":"mcpx","tool_name":"read_result","arguments":\{[^{}]*\}\}\]$`)
 
 // withoutHandles removes the handles from a result with --grep, as they end with the command.
 func withoutHandles(r *results.Result) *results.Result {

@@ -155,7 +155,7 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 	return toolResult(shown), nil
 }
 
-// noReturn tells a model that its program has neither returned nor logged anything. Most such programs end in
-// an expression without return, or put all their code into a function, which they may not even call. The text is followed by the outcome of each call, so that
-// the model sees which calls it should not make again.
+// noReturn tells a model that its program has neither returned nor logged anything. Most such programs end in an expression without
+// return, or put all their code into a function, which they may not even call. The text is followed by the outcome of each call, so
+// that the model sees which calls it should not make again.
 const noReturn = "nothing was returned or logged: code is the body of a function, so end it with return"
