@@ -51,8 +51,8 @@ type Notes struct {
 // nothing. If check is set, the object must fit the schema, unless mcpx cannot check it in time (see [Schemas]). In any case,
 // the object must not be nested too deeply. All errors are [*ValidationError].
 //
-// Arguments that already fit need one pass over their bytes. Other arguments are first repaired (strings that contain JSON
-// become this JSON), then validated against the whole schema. If they still do not fit, but their meaning is clear, they are
+// Arguments that already fit are not changed; most of them need one pass over their bytes. Other arguments are first repaired
+// (strings that contain JSON become this JSON), then validated against the whole schema. If they still do not fit, but their meaning is clear, they are
 // changed to fit (see mend).
 func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	left := int(maxSteps)
@@ -83,7 +83,7 @@ func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json
 	if !json.Valid(object) {
 		return nil, Notes{}, Invalid("/: arguments is not valid JSON")
 	}
-	object = c.schema.repair(object)
+	object = c.repaired(object, check, left)
 	measured := measure(object)
 	if measured.depth > maxDepth {
 		// A deeply nested object might crash a server that reads it recursively, and thereby affect all clients of the server.
@@ -102,6 +102,19 @@ func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json
 		return nil, Notes{}, violations(failure, value, notes.Unknown)
 	}
 	return object, notes, nil
+}
+
+// repaired returns the repaired object (see repair). An object that fits as it was sent is not changed, although one of its
+// strings may look like an argument of another alternative.
+func (c *compiled) repaired(object json.RawMessage, check bool, left *int) json.RawMessage {
+	repaired := c.schema.repair(object)
+	if !check || bytes.Equal(repaired, object) || !c.checks(measure(object)) {
+		return repaired
+	}
+	if _, failure := c.validate(object, left); failure == nil && *left >= 0 {
+		return object
+	}
+	return repaired
 }
 
 // unpack returns the object that a model sent, or {} if it sent nothing or null. Some models send the object in a string. The

@@ -48,7 +48,7 @@ func TestMend(t *testing.T) {
 		{"of an enumeration", property(`{"enum":[1,2,5]}`), `{"x":"5"}`, `{"x":5}`, []string{"/x"}, nil},
 		{"deeper", `{"properties":{"l":{"items":{"properties":{"a/b":{"type":"integer"}}}}}}`, `{ "k":1.10, "l" : [{"a/b":1},{"a/b":"2","c":"3"}]}`, `{"k":1.10,"l":[{"a/b":1},{"a/b":2,"c":"3"}]}`, []string{"/l/1/a~1b"}, nil},
 		{"in a list", property(`{"items":{"type":"number"}}`), `{"x":["1",2,"3.5"]}`, `{"x":[1,2,3.5]}`, []string{"/x/0", "/x/2"}, nil},
-		{"in a string", property(`{"items":{"type":"number"}}`), `{"x":"[\"1\"]"}`, `{"x":[1]}`, []string{"/x/0"}, nil},
+		{"in a string", property(`{"type":"array","items":{"type":"number"}}`), `{"x":"[\"1\"]"}`, `{"x":[1]}`, []string{"/x/0"}, nil},
 		{"of the alternative that fits", `{"anyOf":[{"properties":{"k":{"const":"a"},"v":{"type":"integer"}}},{"properties":{"k":{"const":"b"},"v":{"type":"string"},"n":{"type":"integer"}}}]}`, `{"k":"b","v":"5","n":"3"}`, `{"k":"b","v":"5","n":3}`, []string{"/n"}, nil},
 		{"a string fits too", property(`{"type":["integer","string"]}`), `{"x":"5"}`, `{"x":"5"}`, nil, nil},
 		{"null", screenshot, `{"element":null,"fullPage":null}`, `{}`, nil, []string{"/element", "/fullPage"}},

@@ -112,33 +112,60 @@ func (r *repairer) items(s *schema, depth int) *schema {
 			return items
 		}
 	}
-	return nil
+	var either []*schema
+	for _, part := range slices.Concat(s.anyOf, s.oneOf) {
+		if items := r.items(part, depth+1); items != nil {
+			either = append(either, items)
+		}
+	}
+	return anyOf(either)
 }
 
-// properties returns the properties of an object schema and of its $ref, allOf, anyOf and oneOf.
+// anyOf returns a schema of the values that fit one of the schemas, or nil if there are none.
+func anyOf(all []*schema) *schema {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return &schema{kinds: anyKind, combinedKeywords: combinedKeywords{anyOf: all}}
+}
+
+// properties returns the properties of an object schema and of its $ref, allOf, anyOf and oneOf. A property that several
+// alternatives have may be as one of them says.
 func (r *repairer) properties(s *schema, depth int) map[string]*schema {
 	if !r.may(s, depth) {
 		return nil
 	}
-	all := s.properties
-	for i, part := range slices.Concat(s.refs, s.allOf, s.anyOf, s.oneOf) {
-		if i == 0 {
-			all = maps.Clone(all)
-		}
+	both, alternatives := slices.Concat(s.refs, s.allOf), slices.Concat(s.anyOf, s.oneOf)
+	if len(both)+len(alternatives) == 0 {
+		return s.properties
+	}
+	all := make(map[string]*schema, len(s.properties))
+	maps.Copy(all, s.properties)
+	for _, part := range both {
 		for name, sub := range r.properties(part, depth+1) {
-			if all == nil {
-				all = make(map[string]*schema)
-			}
 			if all[name] == nil {
 				all[name] = sub
 			}
 		}
 	}
+	either := make(map[string][]*schema)
+	for _, part := range alternatives {
+		for name, sub := range r.properties(part, depth+1) {
+			if all[name] == nil {
+				either[name] = append(either[name], sub)
+			}
+		}
+	}
+	for name, subs := range either {
+		all[name] = anyOf(subs)
+	}
 	return all
 }
 
-// kinds returns the types that a schema allows by type, $ref, allOf, anyOf and oneOf. If these keywords allow all types, the
-// keyword properties implies an object, and the keyword items implies an array.
+// kinds returns the types that a schema allows by type, $ref, allOf, anyOf and oneOf.
 func (r *repairer) kinds(s *schema, depth int) kinds {
 	if !r.may(s, depth) || s.boolean != nil {
 		return anyKind
@@ -156,13 +183,5 @@ func (r *repairer) kinds(s *schema, depth int) kinds {
 			allowed &= either
 		}
 	}
-	switch {
-	case allowed != anyKind:
-		return allowed
-	case s.properties != nil:
-		return kindObject
-	case s.items != nil || s.prefixItems != nil:
-		return kindArray
-	}
-	return anyKind
+	return allowed
 }

@@ -32,13 +32,13 @@ func TestRepairer_Kinds(t *testing.T) {
 		{`{"allOf":[{"description":"d"},{"description":"e"}]}`, anyKind},
 		{`{"allOf":[{"type":["object","string"]},{"type":["array","object"]}]}`, kindObject},
 		{`{"allOf":[{"type":"object"},{"type":"string"}]}`, 0},
-		{`{"type":["object","string"],"allOf":[{"properties":{}}]}`, kindObject},
+		{`{"type":["object","string"],"allOf":[{"properties":{}}]}`, kindObject | kindString},
 		{`{"anyOf":[{"type":"object"},{"type":"array"}]}`, kindObject | kindArray},
 		{`{"oneOf":[{"type":"object"},{"description":"d"}]}`, anyKind},
 		{`{"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]}`, kindObject},
-		{`{"properties":{},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, kindObject},
+		{`{"properties":{},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, anyKind},
 		{`{"anyOf":[{"type":"object"},{"type":"string"}],"oneOf":[{"type":"object"},{"type":"null"}]}`, kindObject},
-		{`{"anyOf":[]}`, anyKind}, {`{"items":{}}`, kindArray},
+		{`{"anyOf":[]}`, anyKind}, {`{"items":{}}`, anyKind},
 	} {
 		if got := new(repairer).kinds(compile(json.RawMessage(tt.schema)), 0); got != tt.want {
 			t.Errorf("%s: got %04b, want %04b", tt.schema, got, tt.want)
@@ -66,7 +66,6 @@ func TestRepair(t *testing.T) {
 		{"by reference", `{"ref":"{\"inner\":\"[1]\"}"}`, `{"ref":{"inner":[1]}}`},
 		{"by a reference into a list", `{"indexed":"{\"a\":1}"}`, `{"indexed":{"a":1}}`},
 		{"of a part", `{"extra":"{}"}`, `{"extra":{}}`},
-		{"said by its properties", `{"bare":"{\"a\":1}"}`, `{"bare":{"a":1}}`},
 		{"with a description beside", `{"described":"{\"inner\":\"[1]\"}"}`, `{"described":{"inner":[1]}}`},
 		{"deeper", `{"object":{"list":"[1,2]","text":"[1,2]"}}`, `{"object":{"list":[1,2],"text":"[1,2]"}}`},
 		{"in a string in a string", `{"object":"{\"list\":\"[1]\"}"}`, `{"object":{"list":[1]}}`},
@@ -77,6 +76,7 @@ func TestRepair(t *testing.T) {
 		{"a string would do", `{"either":"{}","loose":"{}"}`, `{"either":"{}","loose":"{}"}`},
 		{"of the wrong kind", `{"object":"[1]","list":"{}","number":"[1]"}`, `{"object":"[1]","list":"{}","number":"[1]"}`},
 		{"not JSON", `{"object":"{a:1}","list":"[1,"}`, `{"object":"{a:1}","list":"[1,"}`},
+		{"without a type", `{"bare":"{\"a\":1}"}`, `{"bare":"{\"a\":1}"}`},
 		{"unknown names", `{"other":"{}"}`, `{"other":"{}"}`},
 		{"a reference without end", `{"loop":"{}"}`, `{"loop":"{}"}`},
 	}
@@ -90,6 +90,28 @@ func TestRepair(t *testing.T) {
 	for _, odd := range []string{``, `true`, `"x"`, `{"properties":[]}`, `{"properties":{"object":true}}`, `nonsense`} {
 		if got := compile(json.RawMessage(odd)).repair(json.RawMessage(`{"object":"{}"}`)); string(got) != `{"object":"{}"}` {
 			t.Errorf("schema %s: got %s", odd, got)
+		}
+	}
+}
+
+// TestRead_Repair: a string that contains JSON stays a string in arguments that fit as they were sent, and where one of several
+// alternatives has a string.
+func TestRead_Repair(t *testing.T) {
+	const (
+		blocks = `{"properties":{"n":{"type":"integer"},"l":{"anyOf":[{"type":"array","items":{"oneOf":[
+			{"properties":{"kind":{"const":"data"},"content":{"type":"object"},"meta":{"type":"object"}},"required":["kind"]},
+			{"properties":{"kind":{"const":"text"},"content":{"type":"string"},"meta":{"type":["object","null"]}},"required":["kind"]}]}},{"type":"null"}]}}}`
+		loose = `{"properties":{"n":{"type":"integer"},"o":{"anyOf":[{"properties":{"a":{"type":"object"}},"required":["a"]},{"properties":{"b":{"type":"integer"}},"required":["b"]}]}}}`
+	)
+	for _, c := range []struct{ schema, sent, want string }{
+		{blocks, `{"l":[{"kind":"text","content":"{\"x\":1}"}]}`, `{"l":[{"kind":"text","content":"{\"x\":1}"}]}`},
+		{blocks, `{"n":"5","l":[{"kind":"text","content":"{\"x\":1}"}]}`, `{"n":5,"l":[{"kind":"text","content":"{\"x\":1}"}]}`},
+		{blocks, `{"l":[{"kind":"data","meta":"{\"x\":1}"}]}`, `{"l":[{"kind":"data","meta":{"x":1}}]}`},
+		{loose, `{"o":{"b":1,"a":"{}"}}`, `{"o":{"b":1,"a":"{}"}}`},
+		{loose, `{"o":{"a":"{}"}}`, `{"o":{"a":{}}}`},
+	} {
+		if got, _, err := new(Schemas).Read(json.RawMessage(c.sent), json.RawMessage(c.schema), true); err != nil || string(got) != c.want {
+			t.Errorf("%s: got %s, %v", c.sent, got, err)
 		}
 	}
 }

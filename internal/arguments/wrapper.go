@@ -9,7 +9,8 @@ import (
 
 // wrapper recognizes an object whose only member contains the actual arguments: some models send {"args": {…}} or {"arguments":
 // {…}}, as if the tool had one parameter. It returns the name and the value of that member. The schema must not describe this
-// name, but must describe a member of the value. For any other object, inner is nil.
+// name, nor have a subschema for names that it does not describe, but must describe a member of the value. For any other
+// object, inner is nil.
 func (s *schema) wrapper(object json.RawMessage) (name string, inner json.RawMessage) {
 	members := 0
 	if s == nil || wire.Fields(object, func(key string, value []byte) bool {
@@ -20,12 +21,16 @@ func (s *schema) wrapper(object json.RawMessage) (name string, inner json.RawMes
 		return "", nil
 	}
 	inner, err := unpack(inner)
-	if err != nil || s.properties[name] != nil {
+	if err != nil {
+		return "", nil
+	}
+	d := described{names: make(map[string]bool), seen: make(map[*schema]bool)}
+	if d.add(s); d.others || d.names[name] {
 		return "", nil
 	}
 	known := false
 	_ = wire.Fields(inner, func(key string, _ []byte) bool { // invalid JSON is found later, when the value is read
-		known = s.properties[key] != nil
+		known = d.names[key]
 		return !known
 	})
 	if !known {

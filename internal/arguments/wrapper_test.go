@@ -11,6 +11,8 @@ func TestRead_Wrapper(t *testing.T) {
 		closed = `{"type":"object","properties":{"If-Match":{"type":"string"},"n":{"type":"integer"}},"required":["If-Match"],"additionalProperties":false}`
 		open   = `{"type":"object","properties":{"q":{"type":"string"}}}`
 		own    = `{"type":"object","properties":{"args":{"type":"object"},"q":{"type":"string"}}}`
+		others = `{"type":"object","properties":{"q":{"type":"string"}},"additionalProperties":{"type":"object"}}`
+		either = `{"anyOf":[{"properties":{"args":{"type":"object"}}},{"properties":{"q":{"type":"string"}},"required":["q"]}]}`
 	)
 	for _, c := range []struct{ schema, sent, want, unwrapped string }{
 		{closed, `{"args":{"If-Match":"x"}}`, `{"If-Match":"x"}`, "args"},
@@ -21,6 +23,9 @@ func TestRead_Wrapper(t *testing.T) {
 		{open, `{"args":{"q":"x"},"q":"y"}`, `{"args":{"q":"x"},"q":"y"}`, ""},
 		{open, `{"args":["q"]}`, `{"args":["q"]}`, ""},
 		{own, `{"args":{"q":"x"}}`, `{"args":{"q":"x"}}`, ""},
+		{others, `{"args":{"q":"x"}}`, `{"args":{"q":"x"}}`, ""},
+		{either, `{"args":{"q":"x"}}`, `{"args":{"q":"x"}}`, ""},
+		{either, `{"arguments":{"q":"x"}}`, `{"q":"x"}`, "arguments"},
 		{closed, `{"args":{"If-Match":5}}`, "", ""},
 		{closed, `{"args":{"args":{"If-Match":"x"}}}`, "", ""},
 	} {
