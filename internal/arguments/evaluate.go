@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -252,7 +253,7 @@ func (c *check) text(text string) {
 	c.unsure = c.unsure || s.unclear
 	c.read(len(text))
 	if s.length != anyCount {
-		c.count(utf8.RuneCountInString(text), s.length, "minLength", "maxLength")
+		c.length(text)
 	}
 	if s.pattern != nil {
 		matches, sure := c.matches(s.pattern, text)
@@ -261,6 +262,29 @@ func (c *check) text(text string) {
 		}
 		c.unsure = c.unsure || !sure
 	}
+}
+
+// length evaluates minLength and maxLength. A character beyond the first 65,536, such as an emoji, is one character in Python, but two
+// in JavaScript, Java and .NET, so it is not known whether a text fits for which that matters.
+func (c *check) length(text string) {
+	allowed, n, units := c.schema.length, 0, 0
+	for _, r := range text {
+		n, units = n+1, units+utf16.RuneLen(r)
+	}
+	if n < allowed.least && units >= allowed.least || n <= allowed.most && units > allowed.most {
+		c.unsure = true
+		return
+	}
+	c.count(n, allowed, "minLength", "maxLength")
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *check) count(n int, allowed span, least, most string) {
@@ -273,9 +297,9 @@ func (c *check) count(n int, allowed span, least, most string) {
 }
 
 // matches reports whether a pattern matches a text. If that is not known, sure is false and matches is true: mcpx could not compile the
-// pattern (p is nil), no steps are left for Go's engine, or the ECMAScript engine needs too long.
+// pattern (p is nil), engines disagree about the text, no steps are left for Go's engine, or the ECMAScript engine needs too long.
 func (c *check) matches(p *pattern, text string) (matches, sure bool) {
-	if c.left--; p == nil {
+	if c.left--; p == nil || p.ascii && !isASCII(text) {
 		return true, false
 	}
 	if p.linear != nil {

@@ -50,8 +50,8 @@ func (k *keywords) values(s *schema) {
 		k.broken = k.broken || s.kinds == 0 || !known(declared)
 	}
 	if value, ok := k.has("enum", 4); ok {
-		list, ok := value.([]any)
-		k.broken = k.broken || !ok
+		list, _ := value.([]any)
+		k.broken = k.broken || len(list) == 0 // no argument at all would fit an empty list
 		s.enum = literally(list...)
 	}
 	if value, ok := k.has("const", 6); ok {

@@ -25,12 +25,13 @@ func init() { regexp2.SetTimeoutCheckPeriod(regexpTimeLimit / 10) }
 // with a time limit.
 type pattern struct {
 	text   string
-	size   int // the number of instructions, which each byte of a text may have to pass
+	size   int  // the number of instructions, which each byte of a text may have to pass
+	ascii  bool // for a text with other characters than ASCII, the engines of servers disagree (see differs)
 	linear *regexp.Regexp
 	slow   *regexp2.Regexp
 }
 
-// pattern compiles a pattern. It returns nil if no engine takes the text, or if that would need too much memory.
+// pattern compiles a pattern. It returns nil if its meaning is not clear, or if it would need too much memory.
 func (c *compiler) pattern(text string) *pattern {
 	if len(text) > maxPattern || c.patterns > maxPatterns {
 		return nil
@@ -42,16 +43,27 @@ func (c *compiler) pattern(text string) *pattern {
 	return p
 }
 
+// differs finds what means something else for characters that are not ASCII, depending on the engine: ü is a \w in Python, Rust
+// and .NET, a no-break space is a \s there and in JavaScript, and half of a surrogate pair is one in JavaScript.
+var differs = regexp.MustCompile(`\\[wWdDsSbB]|\\u[dD][89a-fA-F]`)
+
+// foreign finds what is no regular expression of ECMAScript, but has a meaning in Python and Rust: {,5}.
+var foreign = regexp.MustCompile(`\{,\d+\}`)
+
 func newPattern(text string) *pattern {
+	if foreign.MatchString(text) {
+		return nil
+	}
+	ascii := differs.MatchString(text)
 	if re, err := regexp.Compile(text); err == nil {
-		return &pattern{text: text, size: instructions(text), linear: re}
+		return &pattern{text: text, size: instructions(text), ascii: ascii, linear: re}
 	}
 	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
 	if err != nil {
 		return nil
 	}
 	re.MatchTimeout = regexpTimeLimit
-	return &pattern{text: text, size: slowSize, slow: re}
+	return &pattern{text: text, size: slowSize, ascii: ascii, slow: re}
 }
 
 // instructions returns the size of the program for a pattern that Go's engine takes, which package regexp does not tell.

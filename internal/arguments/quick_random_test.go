@@ -51,7 +51,7 @@ func (m maker) schema(depth int) string {
 			func() string { return `"type":"array","items":` + sub() },
 			func() string { return fmt.Sprintf(`"minItems":%d,"maxItems":%d`, m.IntN(2), m.IntN(3)) },
 			func() string { return fmt.Sprintf(`"minLength":%d,"maxLength":%d`, m.IntN(3), m.IntN(4)) },
-			func() string { return `"enum":` + m.one(`["a","é"]`, `["a",1,null]`, `[{"a":1}]`, `[]`) },
+			func() string { return `"enum":` + m.one(`["a","é"]`, `["a",1,null]`, `[{"a":1}]`, `[2]`) },
 			func() string { return `"const":` + m.one(`"a"`, `1`, `null`) },
 			func() string { return `"minimum":` + number() },
 			func() string { return `"exclusiveMinimum":` + number() + `,"maximum":` + number() },
