@@ -208,6 +208,7 @@ func TestCheckIsBounded(t *testing.T) {
 		{"patterns that need memory", `{"properties":{"x":{"allOf":[` + list(60_000, `{"pattern":".{1000}"}`) + `]}}}`, `{"x":"y"}`},
 		{"long pointers", nested(60, `{"properties":{"`+strings.Repeat("x", 20_000)+`":`, `{"allOf":[`+list(40_000, `{}`)+`]}`, `}}`), `{"x":1}`},
 		{"names like each other", `{"properties":{` + names(40_000, "known") + `},"additionalProperties":false}`, `{` + names(50_000, "given") + `}`},
+		{"many kinds of many objects", `{"properties":{"l":{"items":{"oneOf":[` + list(100, `{"properties":{`+strings.ReplaceAll(names(400, "p"), "{}", `{"const":1}`)+`},"required":["p_0"]}`) + `]}}}}`, `{"l":[` + list(2000, `{"p_0":2}`) + `]}`},
 		{"a pattern that backtracks", `{"properties":{"p":{"pattern":"^(?=a)(a+)+$"}}}`, `{"p":"` + strings.Repeat("a", 40) + `!"}`},
 	}
 	for _, tt := range tests {

@@ -74,6 +74,7 @@ type leaves struct {
 	near map[string][]func() string
 	// types has the type errors by place, because several errors at one place become one violation.
 	types map[string]typed
+	reads repairer // reads the kinds of objects; it has a bound for all faults together
 }
 
 // typed is a place with a value of the wrong type, and the types that it may have.
@@ -121,7 +122,7 @@ func (l *leaves) walk(f *fault, name []string) {
 	if f.keyword == "propertyNames" {
 		name = member(f.at, f.detail)
 	}
-	for _, cause := range f.causes {
+	for _, cause := range l.meant(f) {
 		l.walk(cause, name)
 	}
 	switch {

@@ -17,6 +17,10 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 // TestViolations compares the text of each kind of violation, as the model gets it, with the golden file.
 func TestViolations(t *testing.T) {
+	const kinds = `{"properties":{"a":{"anyOf":[{"type":"null"},{"oneOf":[
+		{"type":"object","properties":{"kind":{"type":"string","const":"move"},"to":{"type":"string"}},"required":["kind","to"],"additionalProperties":false},
+		{"type":"object","properties":{"kind":{"type":"string","const":"delete"},"force":{"type":"boolean"}},"required":["kind","force"],"additionalProperties":false},
+		{"type":"object","properties":{"kind":{"type":"string","enum":["copy","link"]},"to":{"type":"string"},"mode":{"type":"integer"}},"required":["kind","mode"],"additionalProperties":false}]}]}}}`
 	tests := []struct{ name, schema, arguments string }{
 		{"missing", `{"required":["x"]}`, `{}`},
 		{"several-missing", `{"required":["x","y"]}`, `{}`},
@@ -36,6 +40,11 @@ func TestViolations(t *testing.T) {
 		{"optional-enum", `{"properties":{"a":{"anyOf":[{"enum":["x","y"]},{"type":"null"}]}}}`, `{"a":"z"}`},
 		{"optional-number", `{"properties":{"a":{"anyOf":[{"type":"integer","minimum":3},{"type":"null"}]}}}`, `{"a":1}`},
 		{"null-alone", `{"properties":{"a":{"type":"null"},"ab":{"type":"string"}}}`, `{"a":1,"ab":1}`},
+		{"kinds", kinds, `{"a":{"kind":"move","to":1}}`},
+		{"no-such-kind", kinds, `{"a":{"kind":"moved","to":1}}`},
+		{"kind-missing", kinds, `{"a":{"to":"x"}}`},
+		{"kind-of-two", kinds, `{"a":{"kind":"copy","to":1}}`},
+		{"kinds-by-reference", `{"properties":{"l":{"type":"array","items":{"discriminator":{"propertyName":"t"},"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]}}},"$defs":{"A":{"properties":{"t":{"const":1},"x":{}},"required":["t","x"]},"B":{"allOf":[{"$ref":"#/$defs/C"},{"required":["t","y"]}]},"C":{"properties":{"t":{"enum":[2,3]}}}}}`, `{"l":[{"t":3},{"t":1},{"t":4}]}`},
 		{"one-of-two", `{"properties":{"a":{"oneOf":[{"minimum":1},{"minimum":2}]}}}`, `{"a":3}`},
 		{"not", `{"properties":{"a":{"not":{"const":1}}}}`, `{"a":1}`},
 		{"never", `{"properties":{"a":false}}`, `{"a":1}`},
