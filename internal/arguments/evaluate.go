@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 const (
@@ -278,15 +277,6 @@ func (c *check) length(text string) {
 	c.count(n, allowed, "minLength", "maxLength")
 }
 
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
 func (c *check) count(n int, allowed span, least, most string) {
 	if n < allowed.least {
 		c.add(fault{keyword: least})
@@ -299,7 +289,7 @@ func (c *check) count(n int, allowed span, least, most string) {
 // matches reports whether a pattern matches a text. If that is not known, sure is false and matches is true: mcpx could not compile the
 // pattern (p is nil), engines disagree about the text, no steps are left for Go's engine, or the ECMAScript engine needs too long.
 func (c *check) matches(p *pattern, text string) (matches, sure bool) {
-	if c.left--; p == nil || p.ascii && !isASCII(text) {
+	if c.left--; p == nil || p.disputed != nil && strings.ContainsFunc(text, p.disputed) {
 		return true, false
 	}
 	if p.linear != nil {

@@ -1,9 +1,13 @@
 package arguments
 
 import (
+	"math"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
 )
@@ -24,11 +28,11 @@ func init() { regexp2.SetTimeoutCheckPeriod(regexpTimeLimit / 10) }
 // pattern is a regular expression. Go's engine, which needs linear time, has it if it takes the text; else an ECMAScript engine
 // with a time limit.
 type pattern struct {
-	text   string
-	size   int  // the number of instructions, which each byte of a text may have to pass
-	ascii  bool // for a text with other characters than ASCII, the engines of servers disagree (see differs)
-	linear *regexp.Regexp
-	slow   *regexp2.Regexp
+	text     string
+	size     int             // the number of instructions, which each byte of a text may have to pass
+	disputed func(rune) bool // nil if engines do not disagree about any character
+	linear   *regexp.Regexp
+	slow     *regexp2.Regexp
 }
 
 // pattern compiles a pattern. It returns nil if its meaning is not clear, or if it would need too much memory.
@@ -43,27 +47,46 @@ func (c *compiler) pattern(text string) *pattern {
 	return p
 }
 
-// differs finds what means something else for characters that are not ASCII, depending on the engine: ü is a \w in Python, Rust
-// and .NET, a no-break space is a \s there and in JavaScript, and half of a surrogate pair is one in JavaScript.
-var differs = regexp.MustCompile(`\\[wWdDsSbB]|\\u[dD][89a-fA-F]`)
-
-// foreign finds what is no regular expression of ECMAScript, but has a meaning in Python and Rust: {,5}.
-var foreign = regexp.MustCompile(`\{,\d+\}`)
-
-func newPattern(text string) *pattern {
-	if foreign.MatchString(text) {
+// disputed returns what tells the characters about which the engines of servers disagree, for a pattern with escapes that are about
+// such characters: ü is a \w in Python, Rust and .NET, a no-break space is a \s there and in JavaScript, and half of a surrogate pair
+// is a character in JavaScript.
+func disputed(text string) func(rune) bool {
+	has := func(escapes string) bool {
+		return strings.ContainsFunc(escapes, func(c rune) bool { return strings.Contains(text, `\`+string(c)) })
+	}
+	words, digits, spaces, halves := has("wWbB"), has("dD"), has("sS"), strings.Contains(strings.ToLower(text), `\ud`)
+	if !words && !digits && !spaces && !halves {
 		return nil
 	}
-	ascii := differs.MatchString(text)
+	return func(c rune) bool {
+		switch {
+		case c < utf8.RuneSelf:
+			return spaces && c == '\v'
+		case unicode.IsNumber(c):
+			return digits || words
+		case unicode.IsLetter(c) || unicode.IsMark(c):
+			return words || halves && c > math.MaxUint16
+		case unicode.IsSpace(c) || c == '\ufeff':
+			return spaces
+		}
+		return halves && c > math.MaxUint16
+	}
+}
+
+func newPattern(text string) *pattern {
+	if strings.Contains(text, "{,") {
+		return nil // as in {,5}, which is no regular expression of ECMAScript, but means "at most 5" in Python and Rust
+	}
+	disputed := disputed(text)
 	if re, err := regexp.Compile(text); err == nil {
-		return &pattern{text: text, size: instructions(text), ascii: ascii, linear: re}
+		return &pattern{text: text, size: instructions(text), disputed: disputed, linear: re}
 	}
 	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
 	if err != nil {
 		return nil
 	}
 	re.MatchTimeout = regexpTimeLimit
-	return &pattern{text: text, size: slowSize, ascii: ascii, slow: re}
+	return &pattern{text: text, size: slowSize, disputed: disputed, slow: re}
 }
 
 // instructions returns the size of the program for a pattern that Go's engine takes, which package regexp does not tell.

@@ -50,6 +50,9 @@ func TestCheck(t *testing.T) {
 		// What is beyond ASCII depends on the server's engine, and so does the length of an emoji.
 		{"a letter of German", `{"properties":{"p":{"pattern":"^\\w+$"}}}`, `{"p":"Müller"}`, nil},
 		{"a letter is none", `{"properties":{"p":{"pattern":"^\\w+$"}}}`, `{"p":"Muller!"}`, []string{`/p: must match ^\w+$`}},
+		{"a letter is no digit", `{"properties":{"p":{"pattern":"^\\d+$"}}}`, `{"p":"Müller"}`, []string{`/p: must match ^\d+$`}},
+		{"a digit of Arabic", `{"properties":{"p":{"pattern":"^\\d+$"}}}`, `{"p":"١٢"}`, nil},
+		{"a vertical tab", `{"properties":{"p":{"pattern":"^a\\sb$"}}}`, `{"p":"a\u000bb"}`, nil},
 		{"a no-break space", `{"properties":{"p":{"pattern":"^a\\sb$"}}}`, `{"p":"a\u00a0b"}`, nil},
 		{"half of a surrogate pair", `{"properties":{"p":{"pattern":"^[\\uD83C-\\uDBFF\\uDC00-\\uDFFF]+$"}}}`, `{"p":"😀"}`, nil},
 		{"a pattern that names its characters", `{"properties":{"p":{"pattern":"^[a-z]+$"}}}`, `{"p":"ü"}`, []string{"/p: must match ^[a-z]+$"}},
