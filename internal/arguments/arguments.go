@@ -52,8 +52,8 @@ type Notes struct {
 // the object must not be nested too deeply. All errors are [*ValidationError].
 //
 // Arguments that already fit are not changed; most of them need one pass over their bytes. Other arguments are first repaired
-// (strings that contain JSON become this JSON), then validated against the whole schema. If they still do not fit, but their meaning is clear, they are
-// changed to fit (see mend).
+// (strings that contain JSON become this JSON), then validated against the whole schema. If they still do not fit, but their
+// meaning is clear, they are changed to fit (see mend).
 func (s *Schemas) Read(raw, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	left := int(maxSteps)
 	return s.read(raw, schema, check, &left)
