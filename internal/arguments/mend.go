@@ -20,9 +20,10 @@ type edit struct {
 const maxMends = 4
 
 // mend changes arguments whose meaning is clear so that they fit the schema. A string such as "5" or "true" becomes a number or
-// boolean if the schema allows that there, but no string. A null for an optional property that allows no null is removed. The
-// parameter value is the decoded object, and failure is the error of its validation. mend returns the object to use, and the
-// error that remains, or nil. If no steps are left, the changed arguments are used: what was sent certainly does not fit.
+// boolean if the schema allows that there, but no string; and a string of JSON becomes this JSON where only the validation finds
+// out what is allowed, not repair. A null for an optional property that allows no null is removed. The parameter value is the
+// decoded object, and failure is the error of its validation. mend returns the object to use, and the error that remains, or nil.
+// If no steps are left, the changed arguments are used: what was sent certainly does not fit.
 func (c *compiled) mend(
 	object json.RawMessage, value any, failure *fault, left *int,
 ) (json.RawMessage, Notes, *fault) {
@@ -53,9 +54,10 @@ func (c *compiled) mend(
 func notes(edits []edit) Notes {
 	var n Notes
 	for _, e := range edits {
-		if e.value == nil {
+		switch {
+		case e.value == nil:
 			n.LeftOut = append(n.LeftOut, pointer(e.place))
-		} else {
+		case e.value[0] != '{' && e.value[0] != '[':
 			n.Converted = append(n.Converted, pointer(e.place))
 		}
 	}
@@ -179,6 +181,11 @@ func (m *mender) edit(f *fault) *edit {
 		allowed = f.schema.kinds
 	} else if only == nil {
 		return nil
+	}
+	if inner := jsonIn(text, allowed); inner != nil {
+		if m := measure(inner); len(place)+m.depth <= maxDepth && m.digits <= maxDigits {
+			return &edit{place, inner}
+		}
 	}
 	number := isNumber(text) && (allowed&kindFraction != 0 || allowed&kindInteger != 0 && !strings.Contains(text, "."))
 	boolean := allowed&kindBoolean != 0 && (text == "true" || text == "false")

@@ -67,6 +67,7 @@ func TestMend(t *testing.T) {
 		{"with a reference into it", `{"properties":{"x":{"allOf":[{"type":"integer"}],"nullable":true},"y":{"$ref":"#/properties/x/allOf/0"}}}`, `{"x":null,"y":"1"}`, `{"x":null,"y":1}`, []string{"/y"}, nil},
 		{"not of an argument named nullable", `{"properties":{"nullable":true,"oneOf":{"type":"string"},"n":{"type":"integer"}}}`, `{"oneOf":null,"n":"1"}`, `{"n":1}`, []string{"/n"}, []string{"/oneOf"}},
 		{"not of a value named nullable", `{"properties":{"x":{"enum":[{"type":"string","nullable":true}]}}}`, `{"x":{"type":"string","nullable":true}}`, `{"x":{"type":"string","nullable":true}}`, nil, nil},
+		{"a string of an alternative", `{"oneOf":[{"properties":{"k":{"const":"a"},"v":{"type":"object"}}},{"properties":{"k":{"const":"b"},"v":{"type":"string"}}}]}`, `{"k":"b","v":"{}"}`, `{"k":"b","v":"{}"}`, nil, nil},
 		{"null that is allowed", gitLog, `{"repo_path":"/r","start_timestamp":null}`, `{"repo_path":"/r","start_timestamp":null}`, nil, nil},
 		{"both", gitLog, `{"repo_path":"/r","max_count":null,"start_timestamp":"5"}`, `{"repo_path":"/r","start_timestamp":"5"}`, nil, []string{"/max_count"}},
 	}
@@ -81,6 +82,28 @@ func TestMend(t *testing.T) {
 			}
 			if got, _, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), false); err != nil || tt.converted == nil && tt.leftOut == nil && string(got) != tt.want {
 				t.Errorf("unchecked: got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestMend_JSON: a string of JSON becomes this JSON wherever the schema wants an object or an array, and no string.
+func TestMend_JSON(t *testing.T) {
+	property := func(schema string) string { return `{"properties":{"x":` + schema + `}}` }
+	for _, tt := range []struct{ name, schema, sent, want string }{
+		{"an object of an alternative", `{"oneOf":[{"properties":{"k":{"const":"b"},"v":{"type":"string"}}},{"properties":{"k":{"const":"a"},"v":{"type":"object"}}}]}`, `{"k":"a","v":"{}"}`, `{"k":"a","v":{}}`},
+		{"objects in a list or null", property(`{"anyOf":[{"items":{"type":"object"},"type":"array"},{"type":"null"}]}`), `{"x":["{\"a\":1.10}"]}`, `{"x":[{"a":1.10}]}`},
+		{"objects by name", property(`{"additionalProperties":{"type":"array"}}`), `{"x":{"a":"[1]","b":"\t[2]"}}`, `{"x":{"a":[1],"b":[2]}}`},
+		{"the first of a list", property(`{"prefixItems":[{"type":"object"}]}`), `{"x":["{}","{}"]}`, `{"x":[{},"{}"]}`},
+		{"an object beside a number", `{"additionalProperties":{"type":["object","integer"]}}`, `{"a":"{}","b":"1"}`, `{"a":{},"b":1}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, notes, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), true)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("got %s, %v, want %s", got, err, tt.want)
+			}
+			if numbers := []string{"/b"}; notes.Converted != nil && !slices.Equal(notes.Converted, numbers) {
+				t.Errorf("got notes on %s, want at most %s", notes.Converted, numbers)
 			}
 		})
 	}
@@ -103,6 +126,10 @@ func TestMend_Refused(t *testing.T) {
 		{property(`{"items":{"type":"string"}}`), `{"x":[null]}`, "/x/0: must be string, not null"},
 		{property(`{"type":"number"}`), `{"x":"1e5"}`, "/x: must be number, not string"},
 		{`{"properties":{"n":{"oneOf":[{"minimum":1},{"minimum":2}]},"d":{"format":"date"}}}`, `{"n":3,"d":"soon"}`, "/n: fits more than one of oneOf"},
+		{property(`{"items":{"anyOf":[{"type":"object"},{"pattern":"x"}]}}`), `{"x":["{}"]}`, "/x/0: must be object, not string; /x/0: must match x"},
+		{`{"additionalProperties":{"type":"object"}}`, `{"a":"{","b":"[]"}`, "/a: must be object, not string; /b: must be object, not string"},
+		{`{"additionalProperties":{"type":"array"}}`, `{"a":"` + strings.Repeat("[", 128) + strings.Repeat("]", 128) + `"}`, "/a: must be array, not string"},
+		{`{"additionalProperties":{"type":"array"}}`, `{"a":"[1e999]"}`, "/a: must be array, not string"},
 		{property(`{"type":"number"}`), `{"x":"` + strings.Repeat("9", 65) + `"}`, "/x: must be number, not string"},
 	} {
 		_, _, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), true)

@@ -74,15 +74,22 @@ func (r *repairer) value(value json.RawMessage, s *schema, depth int) json.RawMe
 	if json.Unmarshal(value, &text) != nil {
 		return value
 	}
+	if inner := jsonIn(text, r.kinds(s, 0)); inner != nil {
+		return r.value(inner, s, depth+1)
+	}
+	return value
+}
+
+// jsonIn returns the object or array that a text contains, or nil if it is not allowed there, or a string is.
+func jsonIn(text string, allowed kinds) json.RawMessage {
 	inner := bytes.TrimSpace([]byte(text))
-	if len(inner) == 0 || !json.Valid(inner) {
-		return value
+	if len(inner) == 0 || allowed&kindString != 0 || !json.Valid(inner) {
+		return nil
 	}
-	allowed := r.kinds(s, 0)
-	if allowed&kindString != 0 || !(inner[0] == '{' && allowed&kindObject != 0 || inner[0] == '[' && allowed&kindArray != 0) {
-		return value
+	if inner[0] == '{' && allowed&kindObject != 0 || inner[0] == '[' && allowed&kindArray != 0 {
+		return inner
 	}
-	return r.value(inner, s, depth+1)
+	return nil
 }
 
 func (r *repairer) array(value json.RawMessage, s *schema, depth int) json.RawMessage {
