@@ -85,6 +85,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.write(text)
 	metrics.WriteProcessMetrics(text)
+	metrics.WriteFDMetrics(text)
 }
 
 // write writes all metrics but those about Go and the process.

@@ -87,7 +87,7 @@ func TestMetrics(t *testing.T) {
 		`mcpx_server_up{mcpx_server="shop",state="ready"} 1`,
 		`mcpx_server_up{mcpx_server="off",state="unavailable"} 0`,
 		`mcpx_server_restarts_total{mcpx_server="off"} 7`,
-		`mcpx_sessions 3`, `mcpx_audit_failing 1`, `mcpx_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_`,
+		`mcpx_sessions 3`, `mcpx_audit_failing 1`, `mcpx_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_open_fds `,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing: %s", want)
