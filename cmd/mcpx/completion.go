@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -87,9 +88,17 @@ func offerCommands(w io.Writer, word string, parent *kong.Node) {
 }
 
 func offer(w io.Writer, word, candidate, help string) {
-	if candidate != "" && strings.HasPrefix(candidate, word) {
+	if candidate != "" && strings.HasPrefix(candidate, word) && plain(candidate) {
 		fmt.Fprintf(w, "%s\t%s\n", candidate, sanitize.Line(help, 80))
 	}
+}
+
+// plain reports whether shells take a text as one word. A shell inserts a candidate into the command line as it is, and servers
+// choose the names of tools and arguments: a part of a name could be a command, or control the terminal.
+func plain(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool {
+		return !unicode.In(c, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune("_-./:@=+,%", c)
+	})
 }
 
 // typedLine is a command line up to the word to complete.

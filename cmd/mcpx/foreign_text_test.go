@@ -83,3 +83,25 @@ func TestTerminal_ForeignText(t *testing.T) {
 		t.Errorf("JSON on a terminal means something else: %q, %q", piped, shown)
 	}
 }
+
+// TestComplete_ForeignNames: what a shell would not take as one plain word is no candidate, because shells insert candidates as they
+// are.
+func TestComplete_ForeignNames(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	spec := mcptest.Spec{Tools: json.RawMessage(`[{"name":"a; touch b #","inputSchema":{}}, {"name":"$(c)","inputSchema":{}}, {"name":"d\ne","inputSchema":{}},
+		{"name":"*","inputSchema":{}}, {"name":"~","inputSchema":{}}, {"name":"f\u001b[2J","inputSchema":{}}, {"name":"g\u202eh","inputSchema":{}},
+		{"name":"ns/i.j-k_2","inputSchema":{"properties":{"x;y":{}, "z":{}}}}, {"name":"日本","inputSchema":{}}]`)}
+	path := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
+	if _, stderr, code := h.run(t, "", "--config", path, "check"); code != 0 {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	for _, test := range []struct{ line, want string }{
+		{"exec fake", "ns/i.j-k_2\t\n日本\t\n"}, {"exec fake ns/i.j-k_2", "z=\t\n"},
+	} {
+		args := append([]string{"--config", path, "__complete", ":", "--"}, strings.Fields(test.line)...)
+		if out, _, _ := h.run(t, "", args...); out != test.want {
+			t.Errorf("%s: got %q, want %q", test.line, out, test.want)
+		}
+	}
+}
