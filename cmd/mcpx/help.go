@@ -19,19 +19,18 @@ func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help 
 
 // Run prints the same as --help.
 func (cmd *helpCommand) Run(parsed *kong.Context) error {
-	if len(cmd.Command) == 0 { // without a command, kong would choose the default command serve
-		_, _ = parsed.Kong.Parse([]string{"--help"}) // prints the help; the error says that there is no command
-		return nil
+	if len(cmd.Command) > 0 { // without a command, kong would choose the default command serve
+		asked, err := kong.Trace(parsed.Kong, cmd.Command)
+		if err != nil {
+			return err
+		}
+		if asked.Error != nil || asked.Selected() == nil {
+			text := fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " "))
+			return &usageError{hintError{text, usageHint(parsed.Kong, cmd.Command)}}
+		}
 	}
-	asked, err := kong.Trace(parsed.Kong, cmd.Command)
-	if err != nil {
-		return err
-	}
-	if asked.Error != nil || asked.Selected() == nil {
-		text := fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " "))
-		return &usageError{hintError{text, usageHint(parsed.Kong, cmd.Command)}}
-	}
-	return asked.PrintUsage(false)
+	_, _ = parsed.Kong.Parse(append(cmd.Command, "--help")) // prints the help; an error says that something is missing
+	return nil
 }
 
 // examples lists command lines for a help text.

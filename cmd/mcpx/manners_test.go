@@ -24,6 +24,7 @@ func TestManners(t *testing.T) {
 		{[]string{"--version"}, 0, version, ""},
 		{[]string{"help"}, 0, "mcpx <command> [flags]", ""},
 		{[]string{"help", "exec"}, 0, "mcpx exec time get_current_time timezone=", ""},
+		{[]string{"help", "logins"}, 0, "logins end <which>", ""},
 		{[]string{"chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
 		{[]string{"help", "chek"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
 		{[]string{"chek", "status"}, 80, "", "mcpx: hint: did you mean mcpx check?"},
