@@ -111,12 +111,18 @@ var drafts = map[string]int{
 // Two mistakes have a clear meaning, and are read as in the drafts that allowed them: items with a list, and exclusiveMinimum or
 // exclusiveMaximum with a boolean.
 func compile(raw json.RawMessage) *schema {
+	compiled, _ := compileSized(raw)
+	return compiled
+}
+
+// compileSized also returns about how many bytes the compiled schema takes.
+func compileSized(raw json.RawMessage) (*schema, int) {
 	if m := measure(raw); m.depth > maxDepth || m.digits > maxDigits {
-		return nil
+		return nil, 0
 	}
 	root, err := decode(raw)
 	if err != nil {
-		return nil
+		return nil, 0
 	}
 	c := compiler{root: root, draft: 2020, anchors: make(map[string][]string), made: make(map[string]*schema)}
 	if object, ok := root.(map[string]any); ok && object["$schema"] != nil {
@@ -132,9 +138,9 @@ func compile(raw json.RawMessage) *schema {
 		next.from.refs = append(next.from.refs, c.target(next.to))
 	}
 	if c.broken || c.draft == 0 {
-		return nil
+		return nil, 0
 	}
-	return compiled
+	return compiled, len(c.made)*subschemaBytes + min(c.patterns, maxPatterns)*instructionBytes
 }
 
 // decode decodes JSON with numbers as written.
@@ -149,6 +155,8 @@ func decode(raw json.RawMessage) (value any, err error) {
 const (
 	maxSubschemas = 50_000
 	maxPaths      = 16 << 20 // bytes of JSON pointers, each of which may be as long as the document
+
+	subschemaBytes, instructionBytes = 700, 50 // about what one of them takes, also in quick forms
 )
 
 // compiler compiles one document.

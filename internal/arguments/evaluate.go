@@ -16,6 +16,8 @@ const (
 	stepTime = 250 * time.Nanosecond
 	// maxNesting bounds how deeply subschemas are evaluated within each other, for the same value or for parts of it.
 	maxNesting = 16 * maxDepth
+	// maxAt bounds the names that lead to a value, in bytes. What is further inside is not checked, as each of its faults has them.
+	maxAt = 2048
 	// maxFaults bounds the memory for faults, also those of alternatives that were not meant. Beyond it, up to as many faults again
 	// are kept if a kept fault is among their causes: otherwise nothing would lead from the outermost fault to that one.
 	maxFaults = 20_000
@@ -53,6 +55,7 @@ func (s *schema) validate(value any, left *int) *fault {
 // evaluation is the evaluation of a schema for some arguments.
 type evaluation struct {
 	at      []string // the place of the value that is evaluated
+	atSize  int      // the bytes of the names in at
 	left    int      // steps; if there are none left, nothing is known of the arguments
 	nesting int
 	made    int  // faults that are kept
@@ -136,15 +139,8 @@ func (c *check) run() *fault {
 	for _, ref := range s.refs {
 		c.take(c.same(ref))
 	}
-	switch value := c.value.(type) {
-	case map[string]any:
-		c.object(value)
-	case []any:
-		c.array(value)
-	case string:
-		c.text(value)
-	case json.Number:
-		c.number(value)
+	if !c.decided() {
+		c.byType()
 	}
 	if !c.decided() {
 		c.alternatives()
@@ -161,6 +157,20 @@ func (c *check) run() *fault {
 		return c.faults[0]
 	}
 	return c.fault(fault{schema: s, causes: c.faults})
+}
+
+// byType evaluates the keywords that are only for values of one type.
+func (c *check) byType() {
+	switch value := c.value.(type) {
+	case map[string]any:
+		c.object(value)
+	case []any:
+		c.array(value)
+	case string:
+		c.text(value)
+	case json.Number:
+		c.number(value)
+	}
 }
 
 // decided reports whether the other keywords do not matter any more.
@@ -208,9 +218,12 @@ func (c *check) asks(s *schema) (fails, sure bool) {
 
 // part evaluates a subschema for a member or an item of the value.
 func (c *check) part(s *schema, value any, step string) (failure *fault, sure bool) {
-	c.at = append(c.at, step)
+	if c.atSize+len(step) > maxAt {
+		return nil, false
+	}
+	c.at, c.atSize = append(c.at, step), c.atSize+len(step)
 	failure, sure = c.evaluation.value(s, value, nil, nil)
-	c.at = c.at[:len(c.at)-1]
+	c.at, c.atSize = c.at[:len(c.at)-1], c.atSize-len(step)
 	return failure, sure
 }
 
@@ -289,7 +302,10 @@ func (c *check) count(n int, allowed span, least, most string) {
 // matches reports whether a pattern matches a text. If that is not known, sure is false and matches is true: mcpx could not compile the
 // pattern (p is nil), engines disagree about the text, no steps are left for Go's engine, or the ECMAScript engine needs too long.
 func (c *check) matches(p *pattern, text string) (matches, sure bool) {
-	if c.left--; p == nil || p.disputed != nil && strings.ContainsFunc(text, p.disputed) {
+	if c.left--; p == nil {
+		return true, false
+	}
+	if c.read(len(text)); c.left < 0 || p.disputed != nil && strings.ContainsFunc(text, p.disputed) {
 		return true, false
 	}
 	if p.linear != nil {

@@ -30,13 +30,22 @@ func (c *check) object(object map[string]any) {
 	if s.propertyNames == nil {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
+	for _, name := range c.names(object) {
 		failure, sure := c.evaluation.value(s.propertyNames, name, nil, nil)
 		if failure != nil {
 			c.add(fault{keyword: "propertyNames", detail: name, causes: []*fault{failure}})
 		}
 		c.unsure = c.unsure || !sure
 	}
+}
+
+// names returns the names of the members in order, or none if no work is allowed any more. A check that had to wait for one within
+// it comes here after that one has used up the steps, and so may thousands around it.
+func (c *check) names(object map[string]any) []string {
+	if c.left < 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(object))
 }
 
 // optional reports whether a required property may be missing all the same, because the server has a default for it.
@@ -77,7 +86,7 @@ func (c *check) members(object map[string]any) {
 		return
 	}
 	var others []string
-	for _, name := range slices.Sorted(maps.Keys(object)) {
+	for _, name := range c.names(object) {
 		if c.decided() {
 			return
 		}
@@ -145,7 +154,7 @@ func (c *check) array(items []any) {
 
 // unique evaluates uniqueItems.
 func (c *check) unique(items []any) {
-	seen := make(map[string]int, len(items))
+	seen := make(map[string]int) // not of the size of items, as the first two may be equal in each of thousands of checks
 	for i, item := range items {
 		k := c.key(item)
 		if first, twice := seen[k]; twice {
@@ -198,7 +207,7 @@ func (c *check) unevaluated() {
 	s := c.schema
 	if object, ok := c.value.(map[string]any); ok && s.otherProperties != nil {
 		c.left -= len(object)
-		for _, name := range slices.Sorted(maps.Keys(object)) {
+		for _, name := range c.names(object) {
 			if !c.seen.all && !c.seen.names[name] && !c.decided() {
 				c.take(c.part(s.otherProperties, object[name], name))
 			}

@@ -66,10 +66,10 @@ func notes(edits []edit) Notes {
 	return n
 }
 
-// missed collects the places of missing properties from an error and its causes, as JSON pointers.
+// missed collects the places of the first missing properties from an error and its causes, as JSON pointers.
 func missed(f *fault, places map[string]bool) {
 	if f.keyword == "required" {
-		for _, name := range f.names {
+		for _, name := range f.names[:min(len(f.names), maxLeaves-len(places))] {
 			places[pointer(member(f.at, name))] = true
 		}
 	}

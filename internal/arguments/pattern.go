@@ -17,8 +17,9 @@ const (
 	regexpTimeLimit = 50 * time.Millisecond
 	maxPattern      = 4096 // bytes
 	// maxPatterns bounds the sizes of all patterns of a document together, because {1000} makes 1000 instructions of one.
-	maxPatterns = 500_000
-	// slowSize is the size of a pattern for the ECMAScript engine. It counts for maxPatterns only: the evaluation counts the time.
+	maxPatterns = 200_000
+	// slowSize, and one for each byte, is the size of a pattern for the ECMAScript engine. It counts for maxPatterns only: the
+	// evaluation counts the time.
 	slowSize = 200
 )
 
@@ -29,7 +30,7 @@ func init() { regexp2.SetTimeoutCheckPeriod(regexpTimeLimit / 10) }
 // with a time limit.
 type pattern struct {
 	text     string
-	size     int             // the number of instructions, which each byte of a text may have to pass
+	size     int             // about the number of instructions, which each byte of a text may have to pass
 	disputed func(rune) bool // nil if engines do not disagree about any character
 	linear   *regexp.Regexp
 	slow     *regexp2.Regexp
@@ -37,14 +38,45 @@ type pattern struct {
 
 // pattern compiles a pattern. It returns nil if its meaning is not clear, or if it would need too much memory.
 func (c *compiler) pattern(text string) *pattern {
-	if len(text) > maxPattern || c.patterns > maxPatterns {
+	if len(text) > maxPattern || strings.Contains(text, "{,") {
+		return nil // {,5} is no regular expression of ECMAScript, but means "at most 5" in Python and Rust
+	}
+	size := slowSize + len(text)
+	if parsed, err := syntax.Parse(text, syntax.Perl); err == nil {
+		size = c.instructions(parsed)
+	}
+	if c.patterns += size; c.patterns > maxPatterns {
 		return nil
 	}
-	p := newPattern(text)
-	if p != nil {
-		c.patterns += p.size
+	disputed := disputed(text)
+	if re, err := regexp.Compile(text); err == nil {
+		return &pattern{text: text, size: size, disputed: disputed, linear: re}
 	}
-	return p
+	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
+	if err != nil {
+		return nil
+	}
+	re.MatchTimeout = regexpTimeLimit
+	return &pattern{text: text, size: size, disputed: disputed, slow: re}
+}
+
+// instructions returns about how many instructions a pattern has, without making them: a pattern of 4 KB may have 3 million. The
+// repetitions of a class share its ranges, 10 of which take the memory of an instruction.
+func (c *compiler) instructions(re *syntax.Regexp) int {
+	size := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		size = len(re.Rune)
+	case syntax.OpCharClass:
+		c.patterns += len(re.Rune) / 20
+	}
+	for _, sub := range re.Sub {
+		size += c.instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		size *= max(re.Min+1, re.Max)
+	}
+	return size
 }
 
 // disputed returns what tells the characters about which the engines of servers disagree, for a pattern with escapes that are about
@@ -71,33 +103,4 @@ func disputed(text string) func(rune) bool {
 		}
 		return halves && c > math.MaxUint16
 	}
-}
-
-func newPattern(text string) *pattern {
-	if strings.Contains(text, "{,") {
-		return nil // as in {,5}, which is no regular expression of ECMAScript, but means "at most 5" in Python and Rust
-	}
-	disputed := disputed(text)
-	if re, err := regexp.Compile(text); err == nil {
-		return &pattern{text: text, size: instructions(text), disputed: disputed, linear: re}
-	}
-	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
-	if err != nil {
-		return nil
-	}
-	re.MatchTimeout = regexpTimeLimit
-	return &pattern{text: text, size: slowSize, disputed: disputed, slow: re}
-}
-
-// instructions returns the size of the program for a pattern that Go's engine takes, which package regexp does not tell.
-func instructions(text string) int {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return maxPatterns // cannot happen, as it was parsed before
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return maxPatterns // cannot happen, as it was compiled before
-	}
-	return len(program.Inst)
 }

@@ -24,13 +24,15 @@ func (q *quick) fits(raw []byte) (fits, others bool) {
 type quickReader struct {
 	raw    []byte
 	others bool
-	left   int // how many bytes may still be read; each alternative of anyOf reads the same bytes again
+	left   int // how many bytes may still be read; each alternative of anyOf reads the same bytes again, also if it does not fit
 }
 
 func (r *quickReader) space(i int) int {
+	start := i
 	for i < len(r.raw) && (r.raw[i] == ' ' || r.raw[i] == '\n' || r.raw[i] == '\t' || r.raw[i] == '\r') {
 		i++
 	}
+	r.left -= i - start
 	return i
 }
 
@@ -67,7 +69,6 @@ func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
 	default:
 		end, ok = r.number(q, i)
 	}
-	r.left -= end - i
 	if !ok || end < 0 {
 		return 0, false
 	}
@@ -192,32 +193,39 @@ func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
 
 // quoted reads a JSON string. The result simple reports whether the string has no escapes.
 func (r *quickReader) quoted(i int) (end int, simple, ok bool) {
+	end, simple, ok = quoted(r.raw, i)
+	r.left -= end - i
+	return end, simple, ok
+}
+
+// quoted reads the JSON string that begins at i in raw. If it is no JSON string, end is where that was seen.
+func quoted(raw []byte, i int) (end int, simple, ok bool) {
 	simple = true
-	for i++; i < len(r.raw); i++ {
-		switch c := r.raw[i]; {
+	for i++; i < len(raw); i++ {
+		switch c := raw[i]; {
 		case c == '"':
 			return i + 1, simple, true
 		case c < ' ':
-			return 0, false, false
+			return i, false, false
 		case c == '\\':
 			simple = false
-			if i++; i >= len(r.raw) {
-				return 0, false, false
+			if i++; i >= len(raw) {
+				return i, false, false
 			}
-			switch r.raw[i] {
+			switch raw[i] {
 			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 			case 'u':
 				for range 4 {
-					if i++; i >= len(r.raw) || !hexDigit(r.raw[i]) {
-						return 0, false, false
+					if i++; i >= len(raw) || !hexDigit(raw[i]) {
+						return i, false, false
 					}
 				}
 			default:
-				return 0, false, false
+				return i, false, false
 			}
 		}
 	}
-	return 0, false, false
+	return i, false, false
 }
 
 func hexDigit(c byte) bool {
@@ -267,8 +275,10 @@ func (r *quickReader) number(q *quick, i int) (end int, ok bool) {
 }
 
 func (r *quickReader) digits(i int) int {
+	start := i
 	for i < len(r.raw) && r.raw[i] >= '0' && r.raw[i] <= '9' {
 		i++
 	}
+	r.left -= i - start
 	return i
 }

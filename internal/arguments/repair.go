@@ -27,7 +27,11 @@ func suspicious(arguments json.RawMessage) bool {
 // repairer repairs one value. It counts its steps, and stops after too many, since schemas can refer to themselves.
 type repairer struct{ steps int }
 
-const maxRepairSteps = 10000
+const (
+	maxRepairSteps = 10000
+	// propertiesOfStep is how many properties are copied in the time for a step.
+	propertiesOfStep = 50
+)
 
 // object repairs the members of value, which is an object. s is the schema of this object.
 func (r *repairer) object(value json.RawMessage, s *schema, depth int) json.RawMessage {
@@ -169,6 +173,7 @@ func (r *repairer) properties(s *schema, depth int) map[string]*schema {
 	for name, subs := range either {
 		all[name] = anyOf(subs)
 	}
+	r.steps += len(all) / propertiesOfStep
 	return all
 }
 

@@ -12,7 +12,9 @@ const (
 	maxDigits       = 64  // digits of a number; longer numbers would make validation quadratic
 	maxSchemaBytes  = 2 << 20
 	maxSchemas      = 4000
-	maxSchemasBytes = 32 << 20 // bytes of the schemas' texts; compiled schemas take several times as much
+	maxSchemasBytes = 256 << 20 // bytes of the compiled schemas and their texts, about
+	// textBytes are the bytes for each byte of a schema's text, as a value of an enum may take them.
+	textBytes = 16
 )
 
 // Schemas compiles schemas, and keeps the compiled ones for the next calls. If a schema cannot be compiled, or takes too long to
@@ -21,7 +23,7 @@ const (
 type Schemas struct {
 	mu    sync.Mutex
 	kept  map[*byte]*compiled
-	bytes int // total size of the texts of the schemas in kept
+	bytes int // total size of the schemas in kept, about
 }
 
 // compiled is a schema with what the check of arguments needs; once guards the compilation.
@@ -39,8 +41,10 @@ func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	}
 	c := s.slot(raw)
 	c.once.Do(func() {
-		if c.schema = compile(raw); c.schema != nil {
+		size := 0
+		if c.schema, size = compileSized(raw); c.schema != nil {
 			c.quick = quickly(c.schema)
+			s.count(size)
 		}
 	})
 	return c
@@ -53,14 +57,21 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	defer s.mu.Unlock()
 	c := s.kept[&raw[0]]
 	if c == nil {
-		if s.kept == nil || len(s.kept) >= maxSchemas || s.bytes+len(raw) > maxSchemasBytes {
+		if s.kept == nil || len(s.kept) >= maxSchemas || s.bytes > maxSchemasBytes {
 			s.kept, s.bytes = make(map[*byte]*compiled), 0
 		}
 		c = &compiled{}
-		s.bytes += len(raw)
+		s.bytes += textBytes * len(raw)
 		s.kept[&raw[0]] = c
 	}
 	return c
+}
+
+// count adds the size of a compiled schema to that of all. A schema whose slot was forgotten meanwhile is counted too.
+func (s *Schemas) count(size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes += size
 }
 
 // checks reports whether an object of these sizes can be validated.

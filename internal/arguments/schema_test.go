@@ -212,6 +212,15 @@ func TestCheckIsBounded(t *testing.T) {
 		{"long pointers", nested(60, `{"properties":{"`+strings.Repeat("x", 20_000)+`":`, `{"allOf":[`+list(40_000, `{}`)+`]}`, `}}`), `{"x":1}`},
 		{"names like each other", `{"properties":{` + names(40_000, "known") + `},"additionalProperties":false}`, `{` + names(50_000, "given") + `}`},
 		{"many kinds of many objects", `{"properties":{"l":{"items":{"oneOf":[` + list(100, `{"properties":{`+strings.ReplaceAll(names(400, "p"), "{}", `{"const":1}`)+`},"required":["p_0"]}`) + `]}}}}`, `{"l":[` + list(2000, `{"p_0":2}`) + `]}`},
+		{"alternatives of which none fits, far inside", `{"properties":{"x":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"array","items":{"anyOf":[` + list(10, `{"$ref":"#/$defs/n"}`) + `]}}}}`, `{"a":"` + strings.Repeat("b", 1000) + `","x":` + nested(24, `[`, `1`, `]`) + `}`},
+		{"a pattern that backtracks, on a long way", `{"properties":{"p":{"$ref":"#/$defs/d0"}},` + strings.SplitN(doubling(2000, `{"$ref":"#/$defs/NEXT","pattern":"^(?=a)(a+)+$"}`), ",", 2)[1], `{"p":"` + strings.Repeat("a", 40) + `!"}`},
+		{"patterns of names that backtrack", `{"patternProperties":{` + names(2000, "(?=a)(a+)+$") + `}}`, `{"` + strings.Repeat("a", 40) + `!":1}`},
+		{"a large object on a long way", doubling(2000, `{"$ref":"#/$defs/NEXT","propertyNames":true,"properties":{"x":true}}`), `{` + names(200_000, "k") + `}`},
+		{"a large list on a long way", `{"properties":{"p":{"$ref":"#/$defs/d0"}},` + strings.SplitN(doubling(2000, `{"$ref":"#/$defs/NEXT","uniqueItems":true}`), ",", 2)[1], `{"p":[` + list(500_000, "1") + `]}`},
+		{"numbers that would be long", `{"properties":{"p":{"enum":[1e-400]}}}`, `{"p":[` + list(2_000_000, "1e-400") + `]}`},
+		{"properties merged ten thousandfold", `{"a":{"properties":{` + names(40_000, "k") + `}},"allOf":[` + list(9_000, `{"$ref":"#/a"}`) + `]}`, `{"p":"{}"}`},
+		{"long names on the way", `{"$ref":"#/$defs/n","$defs":{"n":{"additionalProperties":{"$ref":"#/$defs/n"},"items":{"type":"integer"},"type":["object","array"]}}}`, nested(120, `{"`+strings.Repeat("k", 20_000)+`":`, `[`+list(2000, `"x"`)+`]`, `}`)},
+		{"a long name that is missing, thousandfold", `{"a":{"required":["` + strings.Repeat("k", 1<<20) + `"]},"allOf":[` + list(20_000, `{"$ref":"#/a"}`) + `]}`, `{"k":1}`},
 		{"a pattern that backtracks", `{"properties":{"p":{"pattern":"^(?=a)(a+)+$"}}}`, `{"p":"` + strings.Repeat("a", 40) + `!"}`},
 	}
 	for _, tt := range tests {
@@ -368,10 +377,30 @@ func FuzzCheck(f *testing.F) {
 // TestSchemas_AreBounded: the total size of the compiled schemas is bounded.
 func TestSchemas_AreBounded(t *testing.T) {
 	var s Schemas
-	for range 3 * maxSchemasBytes / (1 << 20) {
+	for range 3 * maxSchemasBytes / (textBytes << 20) {
 		s.slot(make(json.RawMessage, 1<<20))
+		if s.bytes > maxSchemasBytes+textBytes<<20 {
+			t.Fatalf("%d schemas with %d bytes", len(s.kept), s.bytes)
+		}
 	}
-	if n := len(s.kept); n > maxSchemasBytes>>20 || s.bytes > maxSchemasBytes {
-		t.Errorf("%d schemas with %d bytes", n, s.bytes)
+	before := s.bytes
+	s.compiled(json.RawMessage(`{"allOf":[` + list(10_000, `{}`) + `]}`))
+	if grown := s.bytes - before; grown < 10_000*subschemaBytes {
+		t.Errorf("10,000 subschemas count as %d bytes", grown)
+	}
+}
+
+// TestPattern_Size: a pattern whose program would be large is not compiled, and usual ones are.
+func TestPattern_Size(t *testing.T) {
+	compiled := func(text string) bool { return new(compiler).pattern(text) != nil }
+	for _, text := range []string{`(?:` + strings.Repeat("ab", 1500) + `){1000}`, strings.Repeat(`.{1000}`, 500)} {
+		if compiled(text) {
+			t.Errorf("%.20s... was compiled", text)
+		}
+	}
+	for _, text := range []string{`^[\p{L}\p{N} _-]{1,1000}$`, `^([a-z0-9]{1,63}\.){1,8}[a-z]{2,63}$`, `^(?=.*[0-9]).{8,128}$`} {
+		if !compiled(text) {
+			t.Errorf("%s was not compiled", text)
+		}
 	}
 }

@@ -112,11 +112,7 @@ func writeKey(out *strings.Builder, value any) {
 	case string:
 		out.WriteString(strconv.Quote(value))
 	case json.Number:
-		if text := string(value); !strings.ContainsAny(text, ".eE") && text != "-0" {
-			out.WriteString(text)
-		} else {
-			out.WriteString(rational(value).RatString())
-		}
+		writeNumberKey(out, string(value))
 	case []any:
 		out.WriteByte('[')
 		for _, item := range value {
@@ -138,4 +134,25 @@ func writeKey(out *strings.Builder, value any) {
 	default:
 		out.WriteString("null")
 	}
+}
+
+// writeNumberKey writes the digits of a number without zeros at the ends, and their exponent: 100, 1e2 and 100.0 are 1e2.
+func writeNumberKey(out *strings.Builder, number string) {
+	mantissa, power := number, ""
+	if at := strings.IndexAny(number, "eE"); at >= 0 {
+		mantissa, power = number[:at], number[at+1:]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	whole, negative := strings.CutPrefix(whole, "-")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		out.WriteByte('0')
+		return
+	}
+	if negative {
+		out.WriteByte('-')
+	}
+	exponent, _ := strconv.Atoi(power) // cannot fail unless there is none, as measure has bounded it
+	out.WriteString(short + "e" + strconv.Itoa(exponent-len(fraction)+len(digits)-len(short)))
 }

@@ -17,6 +17,7 @@ import (
 const (
 	maxViolations = 5
 	maxLeaves     = 1000
+	maxPuts       = 4 * maxLeaves // leaves that are looked at, as many may have one text
 	// maxPlace and maxWhat bound the two parts of a violation ("/path: what") in tokens, since both can contain long text from the
 	// schema or the arguments. maxTexts bounds all violations together.
 	maxPlace, maxWhat, maxTexts = 40, 60, 260
@@ -75,6 +76,7 @@ type leaves struct {
 	// types has the type errors by place, because several errors at one place become one violation.
 	types map[string]typed
 	reads repairer // reads the kinds of objects; it has a bound for all faults together
+	puts  int      // leaves that were looked at
 }
 
 // typed is a place with a value of the wrong type, and the types that it may have.
@@ -104,7 +106,8 @@ func (l *leaves) putTypes() {
 	for at := range l.types {
 		inside(at)
 	}
-	for at, t := range l.types {
+	for _, at := range slices.Sorted(maps.Keys(l.types)) {
+		t := l.types[at]
 		slices.Sort(t.want)
 		want := strings.Join(slices.Compact(t.want), " or ")
 		if !meant[at] && (want != "null" || !wrong[at]) {
@@ -116,7 +119,7 @@ func (l *leaves) putTypes() {
 // walk adds the leaves of f. If f is below propertyNames, name is the place of the property whose name is wrong; otherwise it
 // is nil.
 func (l *leaves) walk(f *fault, name []string) {
-	if len(l.texts)+len(l.types) >= maxLeaves || f == unnamed {
+	if len(l.texts)+len(l.types) >= maxLeaves || l.puts > maxPuts || f == unnamed {
 		return
 	}
 	if f.keyword == "propertyNames" {
@@ -151,6 +154,7 @@ func (l *leaves) leaf(f *fault) {
 			})
 		}
 	case "type":
+		l.puts++
 		t := l.types[pointer(f.at)]
 		l.types[pointer(f.at)] = typed{f.at, f.detail, append(t.want, f.schema.kinds.names()...)}
 	default:
@@ -170,7 +174,11 @@ func (l *leaves) unknown(at []string, near func() string) {
 	l.near[text] = append(l.near[text], near)
 }
 
+// put adds a violation, and returns its text, or nothing if there are some and too many were looked at.
 func (l *leaves) put(at []string, what string) (text string) {
+	if l.puts++; l.puts > maxPuts && len(l.texts) > 0 {
+		return ""
+	}
 	text = place(at) + ": " + short(what, maxWhat)
 	if _, ok := l.texts[text]; !ok {
 		l.texts[text] = slices.Clone(at)
@@ -180,12 +188,21 @@ func (l *leaves) put(at []string, what string) (text string) {
 
 // place returns the JSON pointer of a violation, or only its end if it is long.
 func place(at []string) string {
-	text := pointer(at)
-	for len(at) > 1 && tokens.Estimate(text) > maxPlace {
-		at = at[1:]
-		text = "/..." + pointer(at)
+	const most = 20 * maxPlace // bytes that may be shown at all
+	end := slices.Clone(at[max(0, len(at)-maxPlace):])
+	for i, name := range end {
+		end[i] = name[:min(len(name), most)]
 	}
-	return short(text, maxPlace)
+	for {
+		text := pointer(end)
+		if len(end) < len(at) {
+			text = "/..." + text
+		}
+		if len(end) <= 1 || len(text) <= most && tokens.Estimate(text) <= maxPlace {
+			return short(text, maxPlace)
+		}
+		end = end[1:]
+	}
 }
 
 // short returns untrusted text on one line, cut to at most limit tokens.
