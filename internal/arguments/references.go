@@ -37,7 +37,7 @@ func (s *Schemas) Replace(object, schema json.RawMessage, bring func(Reference) 
 	if len(object) == 0 || object[0] != '{' || !Refers(object) || !json.Valid(object) {
 		return object, nil // Read says what is wrong with invalid JSON
 	}
-	r := &replacer{bring: bring}
+	r := &replacer{bring: bring, left: maxReads*len(object) + 1<<20}
 	out, err := r.value(object, s.compiled(schema).schema, "", 0)
 	if err == nil && out[0] != '{' {
 		err = Invalid("/: what is referred to is no object")
@@ -54,9 +54,17 @@ func (e *ReferenceError) Error() string { return e.Reason }
 type replacer struct {
 	bring func(Reference) (json.RawMessage, error)
 	reads repairer
+	left  int // how many bytes may still be read: each object and array reads all that is inside, down to the references
 }
 
+// maxReads is how often large arguments may be read. Small ones have more, and need fewer.
+const maxReads = 16
+
 func (r *replacer) value(value json.RawMessage, s *schema, path string, depth int) (json.RawMessage, error) {
+	if r.left -= len(value); r.left < 0 {
+		return nil, Invalid("/: there are references inside too many objects and arrays; " +
+			"use fewer levels, or send the large values in another call")
+	}
 	switch {
 	case depth > maxDepth || !Refers(value):
 		return value, nil

@@ -79,3 +79,15 @@ func TestReplace_Violations(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReplace_Deep: references deep inside are replaced, unless the arguments are so large that this would take long.
+func TestReplace_Deep(t *testing.T) {
+	bring := func(Reference) (json.RawMessage, error) { return json.RawMessage(`1`), nil }
+	for values, want := range map[int]bool{1000: true, 1 << 20: false} {
+		object := json.RawMessage(nested(120, `{"a":`, `[`+list(values, `"x"`)+`,{"$result":"h"}]`, `}`))
+		replaced, err := new(Schemas).Replace(object, nil, bring)
+		if got := err == nil && strings.Contains(string(replaced), `"x",1]`); got != want {
+			t.Errorf("%d values: %v, %.200s", values, err, replaced)
+		}
+	}
+}
