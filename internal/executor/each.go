@@ -20,10 +20,13 @@ import (
 	"mcpx/internal/results"
 )
 
-// MaxEach is the largest number of calls in one request. At most eachAtOnce of them run at the same time.
 const (
+	// MaxEach is the largest number of calls in one request. At most eachAtOnce of them run at the same time.
 	MaxEach    = 50
 	eachAtOnce = 16
+	// maxShared bounds the arguments that all calls of a request have in common, in bytes and counted for each call, which gets a
+	// copy: without it, a request of 64 MB would make 3 GB of them.
+	maxShared = 64 << 20
 )
 
 // ReadEach splits the list of the argument "each" of exec. The list is an array, or a string that contains one. violation says what
@@ -111,6 +114,10 @@ type oneOf struct {
 func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *catalog.Tool, found target, err error) {
 	if err := e.replaceInEach(ctx, r); err != nil {
 		return nil, nil, found, err
+	}
+	if len(r.Each)*(len(r.Arguments)+len(r.Beside.Arguments)) > maxShared {
+		return nil, nil, refused, arguments.Invalid(fmt.Sprintf("/each: all calls together have more than %d MB of the same arguments; "+
+			"make several requests", maxShared>>20))
 	}
 	bad := &arguments.ValidationError{}
 	for i, own := range r.Each {

@@ -152,6 +152,18 @@ func TestEach_Invalid(t *testing.T) {
 	}
 }
 
+// TestEach_LargeArguments: arguments for all calls are refused if they would need too much memory, as each call gets a copy.
+func TestEach_LargeArguments(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{}, nil, piped(t, "fake", eachTool(reading)))
+	shared := json.RawMessage(`{"more":"` + strings.Repeat("x", maxShared/MaxEach) + `"}`)
+	words := make([]string, MaxEach)
+	got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: shared, Each: texts(words...)})
+	if got.Code != results.CodeValidation || !strings.Contains(said(t, got), "/each: all calls together have more than 64 MB") {
+		t.Errorf("got %.200s", got.Content)
+	}
+}
+
 // TestEach_Fails: calls that change something stop after the first failure, and the answer says which calls were not made.
 func TestEach_Fails(t *testing.T) {
 	mcptest.NoLeaks(t)
