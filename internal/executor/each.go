@@ -27,7 +27,13 @@ const (
 	// maxShared bounds the arguments that all calls of a request have in common, in bytes and counted for each call, which gets a
 	// copy: without it, a request of 64 MB would make 3 GB of them.
 	maxShared = 64 << 20
+	// maxResults bounds the results of the calls of a request, in bytes, since they are held until the last call has ended.
+	maxResults = 128 << 20
 )
+
+// errHeld is the error of a call that was made, and whose result was dropped because of maxResults.
+var errHeld = fmt.Errorf("the call was made, but its result is not kept, as the results of these calls are over %d MB together; "+
+	"make fewer calls at once", maxResults>>20)
 
 // ReadEach splits the list of the argument "each" of exec. The list is an array, or a string that contains one. violation says what
 // is wrong with the list; it is empty if the list is valid.
@@ -215,6 +221,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (he
 		workers sync.WaitGroup
 		working = min(maximum, len(calls))
 		ended   int
+		held    int // bytes of results
 	)
 	next := func() (one *oneOf) {
 		mu.Lock()
@@ -237,6 +244,10 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (he
 			one.err, one.result, waiting = nil, nil, append(waiting, one)
 			working--
 			return true
+		}
+		if held += len(one.raw); held > maxResults && one.err == nil {
+			held -= len(one.raw)
+			one.raw, one.err = nil, errHeld
 		}
 		if ended++; one.r.Sink.Progress != nil {
 			one.r.Sink.Progress(fmt.Appendf(nil, `{"progress":%d,"total":%d,"message":"%d of %d calls"}`, ended, len(calls), ended, len(calls)))

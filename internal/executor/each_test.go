@@ -164,6 +164,28 @@ func TestEach_LargeArguments(t *testing.T) {
 	}
 }
 
+// TestEach_LargeResults: results that would need too much memory together are dropped, and the answer says so. The others stay.
+func TestEach_LargeResults(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{}, nil, piped(t, "fake", eachTool(reading)))
+	large := json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("A", maxResults/5) + `"}]}`)
+	e.registry.Use(func(request.Handler) request.Handler {
+		return func(context.Context, *request.Request) (json.RawMessage, error) { return large, nil }
+	})
+	kept, dropped := 0, 0
+	for _, block := range exec(t, e, Request{Server: "fake", Tool: "echo", Each: texts("1", "2", "3", "4", "5", "6", "7", "8")}).Content {
+		switch {
+		case len(block) > maxResults/5:
+			kept++
+		case strings.Contains(string(block), "the call was made, but its result is not kept"):
+			dropped++
+		}
+	}
+	if kept != 4 || dropped != 4 {
+		t.Errorf("%d results kept, %d dropped", kept, dropped)
+	}
+}
+
 // TestEach_Fails: calls that change something stop after the first failure, and the answer says which calls were not made.
 func TestEach_Fails(t *testing.T) {
 	mcptest.NoLeaks(t)
