@@ -122,7 +122,7 @@ func (e run) checkEach(ctx context.Context, r *Request) (calls []*oneOf, tool *c
 		return nil, nil, found, err
 	}
 	if len(r.Each)*(len(r.Arguments)+len(r.Beside.Arguments)) > maxShared {
-		return nil, nil, refused, arguments.Invalid(fmt.Sprintf("/each: all calls together have more than %d MB of the same arguments; "+
+		return nil, nil, found, arguments.Invalid(fmt.Sprintf("/each: all calls together have more than %d MB of the same arguments; "+
 			"make several requests", maxShared>>20))
 	}
 	bad := &arguments.ValidationError{}
