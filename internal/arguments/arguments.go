@@ -70,7 +70,7 @@ func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json
 		if fits && !others {
 			return object, Notes{}, nil
 		}
-		if name, inner := c.schema.wrapper(object); inner != nil {
+		if name, inner, others := c.schema.wrapper(object); inner != nil && !(others && c.takes(object, left)) {
 			if read, notes, err := s.read(inner, schema, true, left); err == nil {
 				notes.Unwrapped = name
 				return read, notes, nil
@@ -108,13 +108,19 @@ func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json
 // strings may look like an argument of another alternative.
 func (c *compiled) repaired(object json.RawMessage, check bool, left *int) json.RawMessage {
 	repaired := c.schema.repair(object)
-	if !check || bytes.Equal(repaired, object) || !c.checks(measure(object)) {
-		return repaired
-	}
-	if _, failure := c.validate(object, left); failure == nil && *left >= 0 {
+	if check && !bytes.Equal(repaired, object) && c.takes(object, left) {
 		return object
 	}
 	return repaired
+}
+
+// takes reports whether an object fits as it was sent, or whether only the server knows.
+func (c *compiled) takes(object json.RawMessage, left *int) bool {
+	if !json.Valid(object) || !c.checks(measure(object)) {
+		return false
+	}
+	_, failure := c.validate(object, left)
+	return failure == nil && *left >= 0
 }
 
 // unpack returns the object that a model sent, or {} if it sent nothing or null. Some models send the object in a string. The

@@ -305,7 +305,7 @@ func (c *check) matches(p *pattern, text string) (matches, sure bool) {
 	if c.left--; p == nil {
 		return true, false
 	}
-	if c.read(len(text)); c.left < 0 || p.disputed != nil && strings.ContainsFunc(text, p.disputed) {
+	if c.left -= len(text) / 8; c.left < 0 || p.disputed != nil && strings.ContainsFunc(text, p.disputed) {
 		return true, false
 	}
 	if p.linear != nil {

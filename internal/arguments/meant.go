@@ -92,20 +92,32 @@ func (l *leaves) kinds(f *fault) (all []kind) {
 			continue
 		}
 		k := kind{cause: f.causes[i], values: make(map[string]*literals), wrong: make(map[string]bool)}
-		for name, sub := range r.properties(alternative, 0) {
-			values := r.literals(sub, 0)
+		properties := r.properties(alternative, 0)
+		for _, name := range slices.Sorted(maps.Keys(properties)) { // in order, as r has a bound
+			values := r.literals(properties[name], 0)
 			value, sent := object[name]
 			if values == nil || !sent && !r.requires(alternative, name, 0) {
 				continue
 			}
 			k.values[name] = values
-			if !sent || !values.keys[key(value)] {
+			if !sent || !values.keys[l.key(member(f.at, name), value)] {
 				k.wrong[name] = true
 			}
 		}
 		all = append(all, k)
 	}
 	return all
+}
+
+// key returns the key of a member. It makes each key once: a value may be large, and many kinds are compared with it.
+func (l *leaves) key(place []string, value any) string {
+	at := path(place)
+	k, made := l.keys[at]
+	if !made {
+		k = key(value)
+		l.keys[at] = k
+	}
+	return k
 }
 
 // literals returns the values of const or enum, or nil if there are none.

@@ -38,8 +38,9 @@ type pattern struct {
 
 // pattern compiles a pattern. It returns nil if its meaning is not clear, or if it would need too much memory.
 func (c *compiler) pattern(text string) *pattern {
-	if len(text) > maxPattern || strings.Contains(text, "{,") {
-		return nil // {,5} is no regular expression of ECMAScript, but means "at most 5" in Python and Rust
+	_, most, _ := strings.Cut(text, "{,") // {,5} is no regular expression of ECMAScript, but means "at most 5" in Python and Rust
+	if len(text) > maxPattern || most != "" && '0' <= most[0] && most[0] <= '9' {
+		return nil
 	}
 	size := slowSize + len(text)
 	if parsed, err := syntax.Parse(text, syntax.Perl); err == nil {
@@ -95,8 +96,8 @@ func disputed(text string) func(rune) bool {
 		case c < utf8.RuneSelf:
 			return spaces && c == '\v'
 		case unicode.IsNumber(c):
-			return digits || words
-		case unicode.IsLetter(c) || unicode.IsMark(c):
+			return digits || words || halves && c > math.MaxUint16
+		case unicode.In(c, unicode.L, unicode.M, unicode.Pc):
 			return words || halves && c > math.MaxUint16
 		case unicode.IsSpace(c) || c == '\ufeff':
 			return spaces

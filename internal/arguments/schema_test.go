@@ -212,6 +212,8 @@ func TestCheckIsBounded(t *testing.T) {
 		{"long pointers", nested(60, `{"properties":{"`+strings.Repeat("x", 20_000)+`":`, `{"allOf":[`+list(40_000, `{}`)+`]}`, `}}`), `{"x":1}`},
 		{"names like each other", `{"properties":{` + names(40_000, "known") + `},"additionalProperties":false}`, `{` + names(50_000, "given") + `}`},
 		{"many kinds of many objects", `{"properties":{"l":{"items":{"oneOf":[` + list(100, `{"properties":{`+strings.ReplaceAll(names(400, "p"), "{}", `{"const":1}`)+`},"required":["p_0"]}`) + `]}}}}`, `{"l":[` + list(2000, `{"p_0":2}`) + `]}`},
+		{"a large object where kinds have a name", `{"properties":{"x":{"oneOf":[` + list(100, `{"properties":{"type":{"const":"k"}},"required":["type"]}`) + `]}}}`, `{"x":{"type":{` + strings.ReplaceAll(names(400_000, "k"), "{}", "1") + `}}}`},
+		{"a long name that engines see differently", `{"patternProperties":{` + names(2000, `^\\s`) + `}}`, `{"` + strings.Repeat("☃", 1_000_000) + "\u00a0" + `":1}`},
 		{"alternatives of which none fits, far inside", `{"properties":{"x":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"array","items":{"anyOf":[` + list(10, `{"$ref":"#/$defs/n"}`) + `]}}}}`, `{"a":"` + strings.Repeat("b", 1000) + `","x":` + nested(24, `[`, `1`, `]`) + `}`},
 		{"a pattern that backtracks, on a long way", `{"properties":{"p":{"$ref":"#/$defs/d0"}},` + strings.SplitN(doubling(2000, `{"$ref":"#/$defs/NEXT","pattern":"^(?=a)(a+)+$"}`), ",", 2)[1], `{"p":"` + strings.Repeat("a", 40) + `!"}`},
 		{"patterns of names that backtrack", `{"patternProperties":{` + names(2000, "(?=a)(a+)+$") + `}}`, `{"` + strings.Repeat("a", 40) + `!":1}`},

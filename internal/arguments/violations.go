@@ -28,7 +28,10 @@ const (
 // texts. violations adds the unknown arguments, since one of them may be the misspelled name of a missing argument. value is the
 // decoded arguments.
 func violations(f *fault, value any, unknown []Unknown) *ValidationError {
-	l := leaves{value: value, types: make(map[string]typed), texts: make(map[string][]string), near: make(map[string][]func() string)}
+	l := leaves{
+		value: value, types: make(map[string]typed), texts: make(map[string][]string), near: make(map[string][]func() string),
+		keys: make(map[string]string),
+	}
 	l.walk(f, nil)
 	for _, u := range unknown {
 		at := []string{u.Name}
@@ -75,8 +78,9 @@ type leaves struct {
 	near map[string][]func() string
 	// types has the type errors by place, because several errors at one place become one violation.
 	types map[string]typed
-	reads repairer // reads the kinds of objects; it has a bound for all faults together
-	puts  int      // leaves that were looked at
+	keys  map[string]string // the keys of members that tell kinds apart, by place
+	reads repairer          // reads the kinds of objects; it has a bound for all faults together
+	puts  int               // leaves that were looked at
 }
 
 // typed is a place with a value of the wrong type, and the types that it may have.

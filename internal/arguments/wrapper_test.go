@@ -12,6 +12,7 @@ func TestRead_Wrapper(t *testing.T) {
 		open   = `{"type":"object","properties":{"q":{"type":"string"}}}`
 		own    = `{"type":"object","properties":{"args":{"type":"object"},"q":{"type":"string"}}}`
 		others = `{"type":"object","properties":{"q":{"type":"string"}},"additionalProperties":{"type":"object"}}`
+		needed = `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":{"type":"object"}}`
 		either = `{"anyOf":[{"properties":{"args":{"type":"object"}}},{"properties":{"q":{"type":"string"}},"required":["q"]}]}`
 	)
 	for _, c := range []struct{ schema, sent, want, unwrapped string }{
@@ -24,6 +25,7 @@ func TestRead_Wrapper(t *testing.T) {
 		{open, `{"args":["q"]}`, `{"args":["q"]}`, ""},
 		{own, `{"args":{"q":"x"}}`, `{"args":{"q":"x"}}`, ""},
 		{others, `{"args":{"q":"x"}}`, `{"args":{"q":"x"}}`, ""},
+		{needed, `{"args":{"q":"x"}}`, `{"q":"x"}`, "args"},
 		{either, `{"args":{"q":"x"}}`, `{"args":{"q":"x"}}`, ""},
 		{either, `{"arguments":{"q":"x"}}`, `{"q":"x"}`, "arguments"},
 		{closed, `{"args":{"If-Match":5}}`, "", ""},

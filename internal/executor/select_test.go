@@ -248,7 +248,7 @@ func TestSelect_List(t *testing.T) {
 }
 
 // TestSelect_Verbatim: a filter takes the text of a file out of the result of a tool that hands out files. The model gets it as it is,
-// since it may edit the file. Of other tools it gets such a text compressed.
+// since it may edit the file, and so does read_result after a filter that failed. Of other tools it gets such a text compressed.
 func TestSelect_Verbatim(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
@@ -265,6 +265,18 @@ func TestSelect_Verbatim(t *testing.T) {
 			out, err := answer.Of(t.Context(), raw)
 			if got := wire.ReadBlock(out.Content[0]).Text; err != nil || got != want {
 				t.Errorf("verbatim %t, %s: got %q, %v, want %q", verbatim, filter, got, err, want)
+			}
+			answer = e.begin().answer(&Request{Select: ".a.b|error"}, target{})
+			answer.Verbatim = verbatim
+			failed, err := answer.Of(t.Context(), raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			handle := regexp.MustCompile(`"handle":"(r\w+)"`).FindStringSubmatch(wire.ReadBlock(failed.Content[0]).Text)
+			arguments := wire.Encode(map[string]string{"handle": handle[1], "select": filter})
+			read, err := e.Exec(t.Context(), Request{Server: builtin.Name, Tool: results.Tool, Arguments: arguments})
+			if err != nil || wire.ReadBlock(read.Content[0]).Text != want {
+				t.Errorf("verbatim %t, %s: read_result gives %s, %v, want %q", verbatim, filter, read.Content, err, want)
 			}
 		}
 	}

@@ -41,13 +41,13 @@ type Pages struct {
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
 	Work     *semaphore.Semaphore
-	verbatim bool // what a filter returns is not compressed
+	verbatim bool // the tool hands out files, so what a filter returns is not compressed
 	unasked  bool // the result is kept because a grep or a filter left it out or failed, not because it was too long
 }
 
 // keep keeps h in the store and returns its handle, which is empty if h is too long to be kept.
 func (p Pages) keep(h *result) (handle string) {
-	h.unasked = p.unasked
+	h.unasked, h.file = p.unasked, p.verbatim
 	return p.Store.add(h)
 }
 

@@ -21,6 +21,7 @@ type encoded struct {
 	Value     string   `json:"value,omitempty"`
 	Verbatim  bool     `json:"verbatim,omitempty"`
 	Unasked   bool     `json:"unasked,omitempty"`
+	File      bool     `json:"file,omitempty"`
 	Units     []string `json:"units,omitempty"`
 	Kind      unitKind `json:"kind,omitempty"`
 	Items     []string `json:"items,omitempty"`
@@ -44,7 +45,8 @@ func (k *Kept) MarshalJSON() ([]byte, error) {
 	}
 	e := encoded{
 		Principal: h.principal, Server: h.origin.Server, Tool: h.origin.Tool,
-		Value: string(h.value), Verbatim: h.verbatim, Unasked: h.unasked, Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
+		Value: string(h.value), Verbatim: h.verbatim, Unasked: h.unasked, File: h.file,
+		Units: h.units, Kind: h.kind, Path: h.path, Inner: h.inner,
 		Head: h.head, Tail: h.tail, Open: h.open, Close: h.close, Quoted: h.quoted, AsLines: h.asLines,
 		Before: h.before, After: h.after,
 	}
@@ -65,7 +67,8 @@ func (k *Kept) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	h := &result{
-		principal: e.Principal, origin: Origin{e.Server, e.Tool}, verbatim: e.Verbatim, unasked: e.Unasked, units: e.Units, kind: e.Kind,
+		principal: e.Principal, origin: Origin{e.Server, e.Tool}, verbatim: e.Verbatim, unasked: e.Unasked, file: e.File,
+		units: e.Units, kind: e.Kind,
 	}
 	h.list = list{
 		path: e.Path, inner: e.Inner, head: e.Head, tail: e.Tail, open: e.Open, close: e.Close, quoted: e.Quoted, asLines: e.AsLines,

@@ -275,9 +275,7 @@ func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire
 		out.LeftOut = out.Received - out.Sent
 		return out, nil
 	}
-	pages := a.Pages
-	pages.verbatim = a.Verbatim
-	page, err := pages.Select(ctx, a.Select, a.Grep, value, other)
+	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, other)
 	var failed *FilterError
 	var refused *RefusedError
 	var out *Result

@@ -41,8 +41,9 @@ type result struct {
 	// value is the JSON that select is applied to; nil if there is none.
 	value json.RawMessage
 	// verbatim means that parts of the result are not compressed when they are read. unasked means that the result was kept
-	// because a grep or a filter left it out or failed, not because it was too long.
-	verbatim, unasked bool
+	// because a grep or a filter left it out or failed, not because it was too long. file means that what a filter takes out of it is
+	// not compressed either, because the tool hands out files.
+	verbatim, unasked, file bool
 
 	// itemHandles are the handles of those items that this process has also kept as separate results. mu guards itemHandles.
 	mu          sync.Mutex

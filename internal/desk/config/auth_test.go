@@ -119,7 +119,7 @@ func TestAuth_OldToken(t *testing.T) {
 func TestTLS(t *testing.T) {
 	for value, want := range map[string]string{
 		`false`: "off", `{"enabled": false}`: "off", `{"enabled": false, "cert": "c"}`: "off", `{"enabled": true, "cert": "c", "key": "k"}`: "on",
-		`{}`: "needs cert", `{"enabled": true}`: "needs cert",
+		`{}`: "needs cert", `{"enabled": true}`: "needs cert", `{"enabled": null, "cert": "c", "key": "k"}`: "on",
 	} {
 		c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x"}}, "tls": `+value+`}`), Options{})
 		got := fmt.Sprint(err)

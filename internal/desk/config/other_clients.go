@@ -468,7 +468,7 @@ func (r *serverReader) sandbox(n *node) {
 
 // on reports whether a value turns on the protection that its key promises. Any object does so, unless its member enabled is off.
 func (n *node) on() bool {
-	if n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" }) {
+	if n.kind == objectKind && !slices.ContainsFunc(n.members, func(m *node) bool { return m.key == "enabled" && m.kind != nullKind }) {
 		return true
 	}
 	return !n.off()
@@ -489,7 +489,7 @@ func (n *node) off() bool {
 		return len(n.items) == 0
 	case objectKind:
 		for _, m := range n.members {
-			if m.key == "enabled" {
+			if m.key == "enabled" && m.kind != nullKind {
 				return m.off()
 			}
 		}

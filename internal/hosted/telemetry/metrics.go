@@ -76,6 +76,7 @@ func NewMetrics(version string, state func() State) *Metrics {
 // ServeHTTP implements http.Handler: Prometheus reads the metrics from it. With gzip, the text is about 25 times smaller.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Add("Vary", "Accept-Encoding")
 	var text io.Writer = w
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
