@@ -116,7 +116,8 @@ func (c *compiled) repaired(object json.RawMessage, check bool, left *int) json.
 
 // takes reports whether an object fits as it was sent, or whether only the server knows.
 func (c *compiled) takes(object json.RawMessage, left *int) bool {
-	if !json.Valid(object) || !c.checks(measure(object)) {
+	measured := measure(object)
+	if !json.Valid(object) || measured.depth > maxDepth || !c.checks(measured) {
 		return false
 	}
 	_, failure := c.validate(object, left)
