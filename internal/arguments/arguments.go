@@ -70,7 +70,7 @@ func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json
 		if fits && !others {
 			return object, Notes{}, nil
 		}
-		if name, inner, others := c.schema.wrapper(object); inner != nil && !(others && c.takes(object, left)) {
+		if name, inner, open := c.schema.wrapper(object); inner != nil && !(open && c.takes(object, left)) {
 			if read, notes, err := s.read(inner, schema, true, left); err == nil {
 				notes.Unwrapped = name
 				return read, notes, nil

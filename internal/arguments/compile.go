@@ -110,13 +110,9 @@ var drafts = map[string]int{
 //
 // Two mistakes have a clear meaning, and are read as in the drafts that allowed them: items with a list, and exclusiveMinimum or
 // exclusiveMaximum with a boolean.
-func compile(raw json.RawMessage) *schema {
-	compiled, _ := compileSized(raw)
-	return compiled
-}
-
-// compileSized also returns about how many bytes the compiled schema takes.
-func compileSized(raw json.RawMessage) (*schema, int) {
+//
+// The result size is about how many bytes the compiled schema takes.
+func compile(raw json.RawMessage) (s *schema, size int) {
 	if m := measure(raw); m.depth > maxDepth || m.digits > maxDigits {
 		return nil, 0
 	}
@@ -156,7 +152,7 @@ const (
 	maxSubschemas = 50_000
 	maxPaths      = 16 << 20 // bytes of JSON pointers, each of which may be as long as the document
 
-	subschemaBytes, instructionBytes = 700, 50 // about what one of them takes, also in quick forms
+	subschemaBytes, instructionBytes = 700, 50 // about what one takes in memory, with its quick form
 )
 
 // compiler compiles one document.

@@ -16,7 +16,7 @@ const (
 	stepTime = 250 * time.Nanosecond
 	// maxNesting bounds how deeply subschemas are evaluated within each other, for the same value or for parts of it.
 	maxNesting = 16 * maxDepth
-	// maxAt bounds the names that lead to a value, in bytes. What is further inside is not checked, as each of its faults has them.
+	// maxAt bounds the names that lead to a value, in bytes. What lies inside longer ones is not checked, as each fault has a copy.
 	maxAt = 2048
 	// maxFaults bounds the memory for faults, also those of alternatives that were not meant. Beyond it, up to as many faults again
 	// are kept if a kept fault is among their causes: otherwise nothing would lead from the outermost fault to that one.
@@ -300,13 +300,16 @@ func (c *check) count(n int, allowed span, least, most string) {
 }
 
 // matches reports whether a pattern matches a text. If that is not known, sure is false and matches is true: mcpx could not compile the
-// pattern (p is nil), engines disagree about the text, no steps are left for Go's engine, or the ECMAScript engine needs too long.
+// pattern (p is nil), engines disagree about the text, no steps are left, or the ECMAScript engine needs too long.
 func (c *check) matches(p *pattern, text string) (matches, sure bool) {
-	if c.left--; p == nil {
+	if c.left--; p == nil || c.left < 0 {
 		return true, false
 	}
-	if c.left -= len(text) / 8; c.left < 0 || p.disputed != nil && strings.ContainsFunc(text, p.disputed) {
-		return true, false
+	if p.disputed != nil {
+		// Each character is looked up in several tables: 8 bytes take as long as a step.
+		if c.left -= len(text) / 8; c.left < 0 || strings.ContainsFunc(text, p.disputed) {
+			return true, false
+		}
 	}
 	if p.linear != nil {
 		if c.read(len(text) * p.size); c.left < 0 {

@@ -39,8 +39,8 @@ func (c *check) object(object map[string]any) {
 	}
 }
 
-// names returns the names of the members in order, or none if no work is allowed any more. A check that had to wait for one within
-// it comes here after that one has used up the steps, and so may thousands around it.
+// names returns the names of the members in order, or none if no steps are left: a check may have used them up within thousands of
+// others for the same object, and each of these would still sort the names.
 func (c *check) names(object map[string]any) []string {
 	if c.left < 0 {
 		return nil
@@ -154,7 +154,7 @@ func (c *check) array(items []any) {
 
 // unique evaluates uniqueItems.
 func (c *check) unique(items []any) {
-	seen := make(map[string]int) // not of the size of items, as the first two may be equal in each of thousands of checks
+	seen := make(map[string]int) // grows as needed, as thousands of checks of the same list may end at its second item
 	for i, item := range items {
 		k := c.key(item)
 		if first, twice := seen[k]; twice {

@@ -5,63 +5,63 @@ import (
 	"slices"
 )
 
-// kind is an alternative of anyOf or oneOf for an object. Alternatives are often kinds of objects, told apart by a member such as
-// "type", which must be one of some values.
-type kind struct {
+// variant is an alternative of anyOf or oneOf for an object. Alternatives are often told apart by a member such as "type", which must
+// be one of some values.
+type variant struct {
 	cause  *fault
 	values map[string]*literals // the members that must be one of some values
 	wrong  map[string]bool      // those of them that are not, or are missing although they are required
 }
 
-const maxKinds = 100 // each is compared with each
+const maxVariants = 100 // each is compared with each
 
-// meant returns the causes of a fault of anyOf or oneOf, except those of kinds that the object does not say it is. If it is of none
-// of the kinds, meant adds the violation itself, and returns nil: what else is wrong depends on the kind.
+// meant returns the causes of a fault. Of anyOf and oneOf it leaves out those of variants that the object does not say it is. If it says
+// it is none of them, meant adds the violation itself, and returns nil: what else is wrong depends on the variant.
 func (l *leaves) meant(f *fault) []*fault {
-	kinds := l.kinds(f)
-	var kept []kind
-	for _, k := range kinds {
-		other := func(o kind) bool {
-			for name := range o.values {
-				if k.wrong[name] && !o.wrong[name] {
+	all := l.variants(f)
+	if len(all) < 2 {
+		return f.causes
+	}
+	var kept []variant
+	for _, v := range all {
+		rather := func(other variant) bool { // a member says that it is other, and not v
+			for name := range other.values {
+				if v.wrong[name] && !other.wrong[name] {
 					return true
 				}
 			}
 			return false
 		}
-		if !slices.ContainsFunc(kinds, other) {
-			kept = append(kept, k)
+		if !slices.ContainsFunc(all, rather) {
+			kept = append(kept, v)
 		}
 	}
-	switch {
-	case len(kinds) < 2:
-		return f.causes
-	case len(kept) == 0:
-		kept = kinds
+	if len(kept) == 0 { // the members contradict each other
+		kept = all
 	}
 	for _, name := range slices.Sorted(maps.Keys(kept[0].wrong)) {
-		if len(kept) > 1 && !slices.ContainsFunc(kept, func(k kind) bool { return !k.wrong[name] }) {
-			l.unknownKind(member(f.at, name), name, kept)
+		if len(kept) > 1 && !slices.ContainsFunc(kept, func(v variant) bool { return !v.wrong[name] }) {
+			l.unknownVariant(member(f.at, name), name, kept)
 			return nil
 		}
 	}
 	var causes []*fault
-	for _, k := range kept {
-		causes = append(causes, k.cause)
+	for _, v := range kept {
+		causes = append(causes, v.cause)
 	}
 	return causes
 }
 
-// unknownKind adds the violation that a member has none of the values that tell kinds apart.
-func (l *leaves) unknownKind(place []string, name string, kinds []kind) {
+// unknownVariant adds the violation that a member has none of the values that tell variants apart.
+func (l *leaves) unknownVariant(place []string, name string, all []variant) {
 	if _, sent := at(l.value, place); !sent {
 		l.put(place, "is missing")
 		return
 	}
 	var values []any
 	seen := make(map[string]bool)
-	for _, k := range kinds {
-		for _, value := range k.values[name].values {
+	for _, v := range all {
+		for _, value := range v.values[name].values {
 			if id := key(value); !seen[id] {
 				seen[id] = true
 				values = append(values, value)
@@ -71,8 +71,8 @@ func (l *leaves) unknownKind(place []string, name string, kinds []kind) {
 	l.put(place, "must be "+alternatives(values))
 }
 
-// kinds returns the alternatives of anyOf or oneOf that allow an object, if f is the fault that an object fits none of them.
-func (l *leaves) kinds(f *fault) (all []kind) {
+// variants returns the alternatives of anyOf or oneOf that allow an object, if f is the fault that an object fits none of them.
+func (l *leaves) variants(f *fault) (all []variant) {
 	var alternatives []*schema
 	switch f.keyword {
 	case "anyOf":
@@ -83,7 +83,7 @@ func (l *leaves) kinds(f *fault) (all []kind) {
 	value, _ := at(l.value, f.at)
 	object, ok := value.(map[string]any)
 	null := func(cause *fault) bool { return cause.schema == onlyNull } // a cause beside those of the alternatives
-	if !ok || len(alternatives) > maxKinds || len(alternatives) != len(f.causes) || slices.ContainsFunc(f.causes, null) {
+	if !ok || len(alternatives) > maxVariants || len(alternatives) != len(f.causes) || slices.ContainsFunc(f.causes, null) {
 		return nil
 	}
 	r := &l.reads
@@ -91,7 +91,7 @@ func (l *leaves) kinds(f *fault) (all []kind) {
 		if r.kinds(alternative, 0)&kindObject == 0 {
 			continue
 		}
-		k := kind{cause: f.causes[i], values: make(map[string]*literals), wrong: make(map[string]bool)}
+		v := variant{cause: f.causes[i], values: make(map[string]*literals), wrong: make(map[string]bool)}
 		properties := r.properties(alternative, 0)
 		for _, name := range slices.Sorted(maps.Keys(properties)) { // in order, as r has a bound
 			values := r.literals(properties[name], 0)
@@ -99,17 +99,17 @@ func (l *leaves) kinds(f *fault) (all []kind) {
 			if values == nil || !sent && !r.requires(alternative, name, 0) {
 				continue
 			}
-			k.values[name] = values
+			v.values[name] = values
 			if !sent || !values.keys[l.key(member(f.at, name), value)] {
-				k.wrong[name] = true
+				v.wrong[name] = true
 			}
 		}
-		all = append(all, k)
+		all = append(all, v)
 	}
 	return all
 }
 
-// key returns the key of a member. It makes each key once: a value may be large, and many kinds are compared with it.
+// key returns the key of a member. It makes each key once: a value may be large, and many variants are compared with it.
 func (l *leaves) key(place []string, value any) string {
 	at := path(place)
 	k, made := l.keys[at]

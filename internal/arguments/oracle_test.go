@@ -58,7 +58,7 @@ func TestSchema_Library(t *testing.T) {
 	for seed := range uint64(1500) {
 		m := newMaker(seed, 1)
 		text := m.document()
-		s, library := compile(json.RawMessage(text)), oracle(text)
+		s, library := compiledOf(json.RawMessage(text)), oracle(text)
 		if s == nil || library == nil {
 			if s == nil && library != nil {
 				t.Fatalf("%s is not compiled", text)

@@ -38,8 +38,8 @@ type pattern struct {
 
 // pattern compiles a pattern. It returns nil if its meaning is not clear, or if it would need too much memory.
 func (c *compiler) pattern(text string) *pattern {
-	_, most, _ := strings.Cut(text, "{,") // {,5} is no regular expression of ECMAScript, but means "at most 5" in Python and Rust
-	if len(text) > maxPattern || most != "" && '0' <= most[0] && most[0] <= '9' {
+	// {,5} is no count in ECMAScript, but means "at most 5" in Python and Rust.
+	if _, after, _ := strings.Cut(text, "{,"); len(text) > maxPattern || after != "" && '0' <= after[0] && after[0] <= '9' {
 		return nil
 	}
 	size := slowSize + len(text)
@@ -62,7 +62,7 @@ func (c *compiler) pattern(text string) *pattern {
 }
 
 // instructions returns about how many instructions a pattern has, without making them: a pattern of 4 KB may have 3 million. The
-// repetitions of a class share its ranges, 10 of which take the memory of an instruction.
+// repetitions of a class share its ranges (two runes each), 10 of which take the memory of an instruction.
 func (c *compiler) instructions(re *syntax.Regexp) int {
 	size := 1
 	switch re.Op {
@@ -80,9 +80,9 @@ func (c *compiler) instructions(re *syntax.Regexp) int {
 	return size
 }
 
-// disputed returns what tells the characters about which the engines of servers disagree, for a pattern with escapes that are about
-// such characters: ü is a \w in Python, Rust and .NET, a no-break space is a \s there and in JavaScript, and half of a surrogate pair
-// is a character in JavaScript.
+// disputed returns a func that reports whether the engines of servers disagree about a character: ü is a \w in Python, Rust and .NET, a
+// no-break space is a \s there and in JavaScript, and half of a surrogate pair is a character in JavaScript. If the pattern has no such
+// escape, the func is nil.
 func disputed(text string) func(rune) bool {
 	has := func(escapes string) bool {
 		return strings.ContainsFunc(escapes, func(c rune) bool { return strings.Contains(text, `\`+string(c)) })

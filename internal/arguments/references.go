@@ -57,7 +57,7 @@ type replacer struct {
 	left  int // how many bytes may still be read: each object and array reads all that is inside, down to the references
 }
 
-// maxReads is how often large arguments may be read. Small ones have more, and need fewer.
+// maxReads is how often the bytes of all arguments may be read. Another 1 MiB may be read in any case, which is enough for small ones.
 const maxReads = 16
 
 func (r *replacer) value(value json.RawMessage, s *schema, path string, depth int) (json.RawMessage, error) {

@@ -40,7 +40,7 @@ func TestRepairer_Kinds(t *testing.T) {
 		{`{"anyOf":[{"type":"object"},{"type":"string"}],"oneOf":[{"type":"object"},{"type":"null"}]}`, kindObject},
 		{`{"anyOf":[]}`, anyKind}, {`{"items":{}}`, anyKind},
 	} {
-		if got := new(repairer).kinds(compile(json.RawMessage(tt.schema)), 0); got != tt.want {
+		if got := new(repairer).kinds(compiledOf(json.RawMessage(tt.schema)), 0); got != tt.want {
 			t.Errorf("%s: got %04b, want %04b", tt.schema, got, tt.want)
 		}
 	}
@@ -82,13 +82,13 @@ func TestRepair(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := compile(json.RawMessage(schema)).repair(json.RawMessage(tt.in)); string(got) != tt.want {
+			if got := compiledOf(json.RawMessage(schema)).repair(json.RawMessage(tt.in)); string(got) != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}
 	for _, odd := range []string{``, `true`, `"x"`, `{"properties":[]}`, `{"properties":{"object":true}}`, `nonsense`} {
-		if got := compile(json.RawMessage(odd)).repair(json.RawMessage(`{"object":"{}"}`)); string(got) != `{"object":"{}"}` {
+		if got := compiledOf(json.RawMessage(odd)).repair(json.RawMessage(`{"object":"{}"}`)); string(got) != `{"object":"{}"}` {
 			t.Errorf("schema %s: got %s", odd, got)
 		}
 	}

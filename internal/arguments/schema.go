@@ -42,7 +42,7 @@ func (s *Schemas) compiled(raw json.RawMessage) *compiled {
 	c := s.slot(raw)
 	c.once.Do(func() {
 		size := 0
-		if c.schema, size = compileSized(raw); c.schema != nil {
+		if c.schema, size = compile(raw); c.schema != nil {
 			c.quick = quickly(c.schema)
 			s.count(size)
 		}

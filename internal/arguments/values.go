@@ -153,6 +153,6 @@ func writeNumberKey(out *strings.Builder, number string) {
 	if negative {
 		out.WriteByte('-')
 	}
-	exponent, _ := strconv.Atoi(power) // cannot fail unless there is none, as measure has bounded it
+	exponent, _ := strconv.Atoi(power) // 0 if there is none; measure has bounded it
 	out.WriteString(short + "e" + strconv.Itoa(exponent-len(fraction)+len(digits)-len(short)))
 }

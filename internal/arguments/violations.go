@@ -78,8 +78,8 @@ type leaves struct {
 	near map[string][]func() string
 	// types has the type errors by place, because several errors at one place become one violation.
 	types map[string]typed
-	keys  map[string]string // the keys of members that tell kinds apart, by place
-	reads repairer          // reads the kinds of objects; it has a bound for all faults together
+	keys  map[string]string // the keys of members that tell variants apart, by place
+	reads repairer          // reads the schemas of variants; it has a bound for all faults together
 	puts  int               // leaves that were looked at
 }
 

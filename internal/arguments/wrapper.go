@@ -9,9 +9,9 @@ import (
 
 // wrapper recognizes an object whose only member contains the actual arguments: some models send {"args": {…}} or {"arguments":
 // {…}}, as if the tool had one parameter. It returns the name and the value of that member. The schema must not describe this
-// name, but must describe a member of the value. For any other object, inner is nil. others reports whether the schema has a
+// name, but must describe a member of the value. For any other object, inner is nil. open reports whether the schema has a
 // subschema for names that it does not describe; then the object may fit as it was sent.
-func (s *schema) wrapper(object json.RawMessage) (name string, inner json.RawMessage, others bool) {
+func (s *schema) wrapper(object json.RawMessage) (name string, inner json.RawMessage, open bool) {
 	members := 0
 	if s == nil || wire.Fields(object, func(key string, value []byte) bool {
 		members++

@@ -31,8 +31,8 @@ const (
 	maxResults = 128 << 20
 )
 
-// errHeld is the error of a call that was made, and whose result was dropped because of maxResults.
-var errHeld = fmt.Errorf("the call was made, but its result is not kept, as the results of these calls are over %d MB together; "+
+// errDropped is the error of a call that was made, and whose result was dropped because of maxResults.
+var errDropped = fmt.Errorf("the call was made, but its result is not kept, as the results of these calls are over %d MB together; "+
 	"make fewer calls at once", maxResults>>20)
 
 // ReadEach splits the list of the argument "each" of exec. The list is an array, or a string that contains one. violation says what
@@ -247,7 +247,7 @@ func (e *Executor) runEach(ctx context.Context, calls []*oneOf, maximum int) (he
 		}
 		if held += len(one.raw); held > maxResults && one.err == nil {
 			held -= len(one.raw)
-			one.raw, one.err = nil, errHeld
+			one.raw, one.err = nil, errDropped
 		}
 		if ended++; one.r.Sink.Progress != nil {
 			one.r.Sink.Progress(fmt.Appendf(nil, `{"progress":%d,"total":%d,"message":"%d of %d calls"}`, ended, len(calls), ended, len(calls)))

@@ -388,9 +388,10 @@ func (e run) answer(r *Request, t target) results.Answer {
 	server := t.server // so that the funcs below keep only the server in memory, not all of t
 	a := results.Answer{
 		Pages: e.pages(r), Format: r.Format, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
-		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments), Learn: e.learns(r, t),
+		Learn: e.learns(r, t),
 		Links: func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, server) },
 	}
+	a.Verbatim = t.settings.verbatim || namesEditedFile(t.arguments)
 	if r.Select != "" {
 		a.Type = typeOf(t.tool)
 	}

@@ -19,9 +19,8 @@ type Answer struct {
 	// Without Select, Type is not used.
 	Type Type
 	// Untouched means that the result is not compressed, not searched with Grep and not cut. Links still applies. If a filter is
-	// applied (Select), Untouched has no effect on its output. Verbatim means that texts, and what a filter returns, are not
-	// compressed, but are cut if they are too long.
-	Untouched, Verbatim bool
+	// applied (Select), Untouched has no effect on its output.
+	Untouched bool
 	// Learn gets a sample of the JSON or text that a filter would be applied to. It is not called if the result is an
 	// error. May be nil.
 	Learn func(Sample)

@@ -40,14 +40,16 @@ type Pages struct {
 	// Filter runs jq filters. If it is nil, all filters are refused.
 	Filter *jq.Runner
 	// Work bounds how many greps run at the same time; nil means no bound.
-	Work     *semaphore.Semaphore
-	verbatim bool // the tool hands out files, so what a filter returns is not compressed
+	Work *semaphore.Semaphore
+	// Verbatim means that the tool hands out files: texts, and what a filter returns, are not compressed, but are cut if they are too
+	// long.
+	Verbatim bool
 	unasked  bool // the result is kept because a grep or a filter left it out or failed, not because it was too long
 }
 
 // keep keeps h in the store and returns its handle, which is empty if h is too long to be kept.
 func (p Pages) keep(h *result) (handle string) {
-	h.unasked, h.file = p.unasked, p.verbatim
+	h.unasked, h.file = p.unasked, p.Verbatim
 	return p.Store.add(h)
 }
 

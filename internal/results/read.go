@@ -113,7 +113,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 		return nil, err
 	}
 	// Parts of the result that are kept have the same origin.
-	p.Origin, p.unasked, p.verbatim = h.origin, h.unasked, h.file
+	p.Origin, p.unasked, p.Verbatim = h.origin, h.unasked, h.file
 	page, err := p.read(ctx, h, args)
 	if page != nil && !h.unasked {
 		page.Origin = h.origin

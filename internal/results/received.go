@@ -100,7 +100,6 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 
 // Of converts the server's result into the answer. The error is [ErrNoResult], [ErrTask] or the error of ctx.
 func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
-	a.Pages.verbatim = a.Verbatim
 	if a.Created != nil && wire.MemberText(wire.Member(raw, "task"), "taskId") != "" {
 		return &Result{Whole: wire.Edit(raw, "task", a.Created)}, nil
 	}

@@ -202,7 +202,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1, nulls: nulls}
 	if len(outputs) == 1 {
 		s.value = outputs[0]
-		s.text = plainText(outputs[0], p.verbatim)
+		s.text = plainText(outputs[0], p.Verbatim)
 	} else {
 		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
 	}
@@ -259,7 +259,7 @@ func plainText(value json.RawMessage, verbatim bool) string {
 
 // outputText returns a selection as the model sees it if it is not cut.
 func (p Pages) outputText(s *selection) compress.Output {
-	if p.verbatim {
+	if p.Verbatim {
 		return compress.Output{Text: s.text}
 	}
 	return compress.Text(s.text, p.Texts)
@@ -270,5 +270,5 @@ func (p Pages) divideSelection(s *selection) *result {
 	if s.several {
 		return p.divide(string(s.value), s.text, false)
 	}
-	return p.divide(s.text, p.outputText(s).Text, p.verbatim)
+	return p.divide(s.text, p.outputText(s).Text, p.Verbatim)
 }
