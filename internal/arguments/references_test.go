@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // TestReplace: Replace finds the references, and only these. It puts a value in the place of each, and keeps all other bytes.
@@ -82,6 +84,7 @@ func TestReplace_Violations(t *testing.T) {
 
 // TestReplace_Deep: references deep inside are replaced, unless the arguments are so large that this would take long.
 func TestReplace_Deep(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	bring := func(Reference) (json.RawMessage, error) { return json.RawMessage(`1`), nil }
 	for values, want := range map[int]bool{1000: true, 1 << 20: false} {
 		object := json.RawMessage(nested(120, `{"a":`, `[`+list(values, `"x"`)+`,{"$result":"h"}]`, `}`))

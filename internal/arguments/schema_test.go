@@ -255,6 +255,7 @@ func names(n int, prefix string) string {
 
 // TestManyFaults: however many faults there are, some are named, and the same ones each time.
 func TestManyFaults(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	var long []string
 	for i := range 1500 {
 		long = append(long, fmt.Sprintf(`"k%04d":"ab"`, i))
