@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/clock"
 	"mcpx/internal/base/helper"
 	"mcpx/internal/base/wire"
 )
@@ -25,8 +26,9 @@ const Unfinished = "CANCELLED"
 type running struct {
 	host   Host
 	limits Limits
-	clock  *clock
-	over   func() // kills the helper process
+	clock  clock.Clock   // of the program; it is held while the user confirms a call
+	timeUp chan struct{} // closed when the time of clock is over
+	over   func()        // kills the helper process
 
 	mu    sync.Mutex
 	made  []Made
@@ -59,9 +61,9 @@ func (p *running) reply(ctx context.Context, request []byte) []byte {
 // reply, and then ends the program. If the program still runs after the duration grace, time has the helper killed. time also
 // returns when ctx ends, which means that the program has ended.
 func (p *running) time(ctx context.Context) {
-	p.clock.start()
+	p.clock.Start()
 	select {
-	case <-p.clock.over:
+	case <-p.timeUp:
 		time.AfterFunc(grace, p.over) // does nothing after the end of Run
 	case <-ctx.Done():
 	}
@@ -77,7 +79,7 @@ func (p *running) call(ctx context.Context, body []byte) (json.RawMessage, *Fail
 	if failure != nil {
 		return nil, failure
 	}
-	value, outcome, failure := p.host.Call(ctx, Call{Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Hold: p.clock.hold})
+	value, outcome, failure := p.host.Call(ctx, Call{Server: c.Server, Tool: c.Tool, Arguments: c.Arguments, Hold: p.clock.Hold})
 	if ctx.Err() != nil {
 		outcome = Unfinished
 	}

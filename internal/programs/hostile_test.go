@@ -156,7 +156,7 @@ func TestRunning_Untrusted(t *testing.T) {
 		made++
 		return []byte("1"), "RESULT", nil
 	}},
-		limits: Limits{Calls: 3}.WithDefaults(), clock: newClock(time.Hour), over: func() {}}
+		limits: Limits{Calls: 3}.WithDefaults(), over: func() {}}
 	for range 10 {
 		d.reply(t.Context(), []byte(`c{"server":"s","tool":"t","args":{},"made":1000000}`))
 	}

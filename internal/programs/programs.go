@@ -178,8 +178,9 @@ func (r *Runner) Run(ctx context.Context, owner string, p Program, host Host) (*
 	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	run := &running{host: host, limits: l, clock: newClock(limit), over: func() { cancel(errOver) }}
-	defer run.clock.end()
+	run := &running{host: host, limits: l, timeUp: make(chan struct{}), over: func() { cancel(errOver) }}
+	run.clock.Set(limit, func() { close(run.timeUp) })
+	defer run.clock.End()
 	h := header{
 		Nanoseconds: int64(limit), Memory: l.Memory, Calls: l.Calls, AtOnce: l.AtOnce, Output: output,
 		Parameters: p.Parameters, Arguments: p.Arguments,

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/clock"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
@@ -22,7 +23,7 @@ import (
 // here: after an attempt that the server may have executed, and after an answer in which the server required input.
 type call struct {
 	request.Request
-	clock, idle *clock
+	clock, idle *clock.Clock
 	told        bool
 }
 
@@ -94,10 +95,12 @@ func (s *session) callWatched(ctx context.Context, r *call, idle time.Duration) 
 	defer cancel(nil)
 	stalled := &request.TimeoutError{After: idle, Idle: true}
 	watched, forward := *r, r.Sink.Progress
-	watched.idle = newClock(idle, func() { cancel(stalled) })
-	defer watched.idle.end()
+	watched.idle = new(clock.Clock)
+	watched.idle.Set(idle, func() { cancel(stalled) })
+	watched.idle.Start()
+	defer watched.idle.End()
 	watched.Sink.Progress = func(params json.RawMessage) {
-		watched.idle.restart()
+		watched.idle.Restart()
 		if forward != nil {
 			forward(params)
 		}

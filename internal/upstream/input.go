@@ -117,8 +117,7 @@ func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessa
 	case len(all) > maxQuestions:
 		return nil, &request.InputError{Reason: "too many questions at once"}
 	}
-	r.clock.hold()
-	defer r.clock.release()
+	defer r.clock.Hold()()
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	client := r.Client // the goroutines do not use r itself, which would then be on the heap in every call

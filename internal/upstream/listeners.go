@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/base/clock"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
@@ -21,9 +22,9 @@ type listener struct {
 	client        *caller.Client
 	progress, log func(params json.RawMessage) // a func is nil if nobody wants such messages
 	timeout       time.Duration
-	clock, idle   *clock // the limits of the whole call and of the time without progress; nil means no limit
-	asked         int    // how many open questions were put to this call; guarded by the lock of the session
-	task          string // the id of the task whose result the call waits for (tasks/result); empty for other calls
+	clock, idle   *clock.Clock // the limits of the whole call and of the time without progress; nil means no limit
+	asked         int          // how many open questions were put to this call; guarded by the lock of the session
+	task          string       // the id of the task whose result the call waits for (tasks/result); empty for other calls
 
 	mu     sync.Mutex
 	closed bool
@@ -155,9 +156,11 @@ func during(calls []*listener, cancel context.CancelCauseFunc) (resume func()) {
 // asks stops the clocks of the call until resume is called, because the client now answers a question of the server. If the call
 // ends before that, or has ended already, the func cancel is called, which cancels the question.
 func (h *listener) asks(cancel context.CancelCauseFunc) (resume func()) {
-	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
-	for _, c := range clocks {
-		c.hold()
+	var releases []func()
+	for _, c := range []*clock.Clock{h.clock, h.idle} {
+		if c != nil {
+			releases = append(releases, c.Hold())
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,8 +174,8 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (resume func()) {
 		h.mu.Lock()
 		delete(h.asking, &cancel)
 		h.mu.Unlock()
-		for _, c := range clocks {
-			c.release()
+		for _, release := range releases {
+			release()
 		}
 	}
 }

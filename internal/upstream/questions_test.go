@@ -67,30 +67,6 @@ func TestAskClock(t *testing.T) {
 	})
 }
 
-func TestClock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var ended atomic.Int32
-		c := newClock(time.Second, func() { ended.Add(1) })
-		defer c.end()
-		pause(600 * time.Millisecond)
-		c.hold()
-		c.hold()
-		pause(time.Hour)
-		c.release()
-		c.restart()
-		pause(time.Hour)
-		c.release()
-		pause(990 * time.Millisecond)
-		if ended.Load() != 0 {
-			t.Error("ended too early")
-		}
-		pause(time.Minute)
-		if ended.Load() != 1 {
-			t.Error("did not end")
-		}
-	})
-}
-
 // TestAskEnds: if the caller gives up a call, or the session ends, the question of the call ends too. Neither the
 // call nor the end of the session waits for the user's answer.
 func TestAskEnds(t *testing.T) {
