@@ -123,6 +123,77 @@ func TestEra_SlowStart(t *testing.T) {
 	})
 }
 
+// TestEra_SlowHTTP: a server over HTTP that does not answer the probe in time is asked once more. If it was only slow to start, its
+// session is modern. Otherwise it is legacy, and only if the server accepts initialize slowly, the next session sends the probe again.
+func TestEra_SlowHTTP(t *testing.T) {
+	for name, tt := range map[string]struct {
+		probe      func(n int) time.Duration // how long the nth answer to server/discover takes
+		initialize time.Duration
+		want       string // the methods of the requests, until the handshake has ended
+		modern     bool
+		unprobed   bool
+	}{
+		"woken":             {probe: func(n int) time.Duration { return time.Duration(2-n) * 10 * time.Second }, modern: true, want: "server/discover initialize DELETE server/discover"},
+		"ignores the probe": {probe: func(int) time.Duration { return time.Hour }, want: "server/discover initialize DELETE server/discover initialize"},
+		"always slow": {probe: func(int) time.Duration { return 5 * time.Second }, initialize: 5 * time.Second, unprobed: true,
+			want: "server/discover initialize DELETE server/discover initialize"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var asked []string
+				probes := 0
+				spec := at(transport.HTTP, "http://server.test/mcp")
+				spec.Remote.Transport = roundTripper(func(method string, id json.RawMessage, r *http.Request) *http.Response {
+					mu.Lock()
+					if method = cmp.Or(method, r.Method); method == "server/discover" {
+						probes++
+					}
+					asked = append(asked, method)
+					n := probes
+					mu.Unlock()
+					answer := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "Mcp-Session-Id": {"s"}}}
+					result := `{"tools":[]}`
+					switch method {
+					case "server/discover":
+						sleep(r.Context(), tt.probe(n))
+						result = `{"supportedVersions":["` + modernVersion + `"]}`
+					case "initialize":
+						sleep(r.Context(), tt.initialize)
+						result = `{"protocolVersion":"2025-06-18"}`
+					case http.MethodGet:
+						answer.StatusCode = 405
+					}
+					answer.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`))
+					return answer
+				})
+				u := connect(t, spec)
+				pause(time.Minute)
+				status := u.Status()
+				if status.State != catalog.Ready || status.Modern != tt.modern || status.Unprobed != tt.unprobed {
+					t.Errorf("%s, modern is %t, unprobed %t: %s", status.State, status.Modern, status.Unprobed, status.Reason)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got := slices.DeleteFunc(asked, func(method string) bool {
+					return method != "DELETE" && method != "initialize" && method != "server/discover"
+				})
+				if strings.Join(got, " ") != tt.want {
+					t.Errorf("requests: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 // TestKnownLegacyIsNotProbed: mcpx does not probe a server that it knows as legacy, but sends initialize first.
 func TestKnownLegacyIsNotProbed(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)

@@ -36,7 +36,8 @@ const (
 //
 // A server may accept initialize, and also accept the probe, but too late. Then handshake fails with errBoth, and the caller can
 // connect again, for a modern session. If a server does not answer the probe, and then takes at least Timeouts.Probe to accept
-// initialize, the session is legacy. But Unprobed is set, so that the next session sends the probe again.
+// initialize, the session is legacy. But Unprobed is set, so that the next session sends the probe again. Over HTTP, handshake
+// fails with errUnheard if only initialize was answered; the session is legacy then too.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -61,6 +62,9 @@ func (s *session) handshake(ctx context.Context) error {
 	} else if err == nil && slow {
 		s.Unprobed = true
 	}
+	if err == nil && probe != nil && !answered && !s.link.Traits().OneStream {
+		return errUnheard
+	}
 	_, rpc := errors.AsType[*wire.RPCError](err)
 	_, status := errors.AsType[*transport.StatusError](err) // a modern-only server may refuse initialize with an HTTP status
 	if refused := rpc || status && !fatal(err); !refused {
@@ -78,6 +82,10 @@ func (s *session) handshake(ctx context.Context) error {
 // errBoth means that a server speaks both eras: mcpx sent server/discover, got no answer in time and so sent initialize too,
 // and the server accepted both.
 var errBoth = errors.New("the server has accepted both eras")
+
+// errUnheard means that a server has not answered server/discover in time, but has accepted initialize. It may ignore unknown methods,
+// or it was slow to start, as it was not running or had to be woken. In the second case it now answers the probe in time.
+var errUnheard = errors.New("the server has not answered server/discover")
 
 // probe sends server/discover and waits for the answer for at most Timeouts.Probe. err is nil if the session is then modern.
 // answered reports whether the answer, or an error, came in that time. If not, the caller must call finish after initialize.

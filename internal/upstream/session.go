@@ -79,6 +79,16 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 			err = s.handshake(ctx)
 		}
 	}
+	if err == errUnheard {
+		s.link.Close()
+		if l, err = dialer.Dial(ctx); err == nil {
+			s.connected(l)
+			err = s.handshake(ctx)
+		}
+		if err == errUnheard { // it ignores the probe, or is always slow
+			err = nil
+		}
+	}
 	switch {
 	case err == errBoth && s.spec.Arrived != nil: // only the server can open such a connection, so mcpx cannot connect again
 		s.Unprobed, err = true, nil
