@@ -187,7 +187,7 @@ func TestPairs(t *testing.T) {
 			servers[name], except[name] = entry, pushed
 		}
 	}
-	d := p.serveModern(t, servers)
+	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools", "startup_wait": 60, "exec_wait": 60}))
 	targets := through(servers)
 	results := make(map[string]pairTries)
 	var clients sync.WaitGroup
@@ -210,30 +210,6 @@ func TestPairs(t *testing.T) {
 	})
 	results["ts1"].want(t, "TypeScript 1", nil)
 	results["ts2"].want(t, "TypeScript 2", except)
-}
-
-// serveModern starts an mcpx over HTTP whose sessions with these servers are modern, except those with go-sdk's server. A server
-// over HTTP that does not answer server/discover in time gets a legacy session. That happens to a new server on a busy machine. The
-// next mcpx has a home of its own, so that it does not know of that session.
-func (p *pairing) serveModern(t *testing.T, servers map[string]server) *hosted {
-	t.Helper()
-	for {
-		h := newHome(t)
-		d := h.serveHTTP(t, "--config", h.config(t, servers, map[string]any{"view": "tools", "startup_wait": 60, "exec_wait": 60}))
-		legacy := 0
-		for name := range servers {
-			connected := []string{"msg=connected", "server=" + name + " "}
-			mcptest.WaitFor(t, name, patience, func() bool { return d.logged(connected...) > 0 })
-			if !strings.HasPrefix(name, "go-sdk") && d.logged(append(connected, "protocol=2026-07-28")...) == 0 {
-				legacy++
-			}
-		}
-		if legacy == 0 {
-			return d
-		}
-		terminate(d.cmd)
-		<-d.exited
-	}
 }
 
 // pairLetters are the checks with their letters in the table.
