@@ -142,6 +142,16 @@ func checkBounds(data []byte) error {
 	return nil
 }
 
+// CheckDepth returns an error if data, which may be invalid JSON, has more than limit objects and arrays in each other.
+func CheckDepth(data []byte, limit int) error {
+	for s := (scanner{data: data}); s.next(); {
+		if len(s.open) > limit {
+			return fmt.Errorf("nested deeper than %d levels", limit)
+		}
+	}
+	return nil
+}
+
 func nodeOf(v hujson.Value) *node {
 	n := &node{offset: v.StartOffset}
 	switch value := v.Value.(type) {

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"mcpx/internal/desk/config"
 )
 
 // object is a JSON object that keeps the order of its members.
@@ -53,6 +55,10 @@ func quoted(s string) []byte {
 	return b
 }
 
+// maxDepth is how deeply objects and arrays may be nested in a client's file. hujson recurses for each level, so that a file with
+// millions of levels would overflow the stack.
+const maxDepth = 10_000
+
 // jsonText is the text of a JSON file, which may have comments and trailing commas. Each edit changes the text and parses it again.
 // After an error, the jsonText must not be used, because the edit may be incomplete.
 type jsonText struct {
@@ -68,7 +74,15 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return nil, errors.New("the file is not UTF-8")
 	}
+	if err := config.CheckDepth(data, maxDepth); err != nil {
+		return nil, err
+	}
 	root, err := hujson.Parse(slices.Clone(data))
+	if err != nil { // hujson requires a line break after a // comment, even at the end of the file
+		if ended, ok := hujson.Parse([]byte(string(data) + "\n")); ok == nil {
+			root, err = ended, nil
+		}
+	}
 	if err != nil {
 		// A text that becomes valid if a value is appended has no value itself.
 		if _, ok := hujson.Parse([]byte(string(data) + "\nnull")); ok == nil {

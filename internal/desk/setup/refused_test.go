@@ -12,6 +12,7 @@ func TestConnect_Refused(t *testing.T) {
 	for name, one := range map[string]struct{ id, before, want string }{
 		"broken JSON":           {"cursor", `{"mcpServers": {`, "line 1, column"},
 		"an array":              {"cursor", `[]`, "must hold an object"},
+		"millions of brackets":  {"cursor", `{"a":` + strings.Repeat("[", 20_000_000), "nested deeper than 10000 levels"},
 		"UTF-16":                {"cursor", "\xff\xfe{\x00}\x00", "not UTF-8"},
 		"servers are a string":  {"cursor", `{"mcpServers": "x"}`, "mcpServers is not an object"},
 		"another mcpx":          {"cursor", `{"mcpServers": {"mcpx": {"command": "docker", "args": ["run", "mcpx"]}}}`, "another server is called mcpx"},
