@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,22 @@ func TestDaemon_Exec(t *testing.T) {
 	h.config(t, map[string]server{"fake": {"command": fake(t, mcptest.Spec{})["command"], "args": fake(t, mcptest.Spec{})["args"], "env": fake(t, mcptest.Spec{})["env"]}}, nil)
 	if changed := call(h.dir); changed == first {
 		t.Errorf("after the change of the config it is still %s", first)
+	}
+}
+
+// TestDaemon_ForeignEncoding: JSON cannot tell the daemon of a folder or a variable that is not UTF-8, so the command runs by itself.
+func TestDaemon_ForeignEncoding(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDaemonHome(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	folder := filepath.Join(t.TempDir(), "caf\xe9")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := h.command(t, "--config", config, "exec", "fake", "echo", "text=x")
+	cmd.Dir = folder
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "x\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

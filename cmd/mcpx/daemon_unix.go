@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/attach"
@@ -51,6 +52,10 @@ func (c *cli) daemonPlace(s streams) (attach.Place, error) {
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return "", err
+	}
+	folder, _ := os.Getwd() // an error is reported later
+	if !utf8.ValidString(folder) || slices.ContainsFunc(os.Environ(), func(v string) bool { return !utf8.ValidString(v) }) {
+		return "", errors.New("the working folder or an environment variable is not UTF-8") // the messages to the daemon are JSON
 	}
 	c.Config = path
 	return attach.PlaceOf(path, os.Environ())
