@@ -29,6 +29,7 @@ func TestExec_Grep(t *testing.T) {
 		{0, "[{\"a\":22},{\"a\":221}]\n[2 of 3 items match]\n", []string{rows, "--grep", "2"}},
 		{0, "{\"result\":[{\"a\":22},{\"a\":221}]}\n", []string{rows, "--grep", "2", "--json"}},
 		{0, "[22,221]\n", []string{rows, "--grep", "2", "--json", "--select", ".[].a"}},
+		{0, `{"content":[{"type":"text","text":"1:one\n[1 of 2 lines match]"}]}` + "\n", []string{"text=one\ntwo", "--grep", "one", "--json"}},
 		{exitFailed, "VALIDATION_ERROR: /grep: missing closing ) `(`\n", []string{`{"text":"x"}`, "--grep", "("}},
 	} {
 		out, stderr, code := h.run(t, "", append([]string{"--config", path, "exec", "fake", "echo"}, test.args...)...)
@@ -65,6 +66,7 @@ func TestExec_Each(t *testing.T) {
 		{0, "#1 all\n#2 two\n", []string{"text=all", "--each", `[{},{"text":"two"}]`}},
 		{0, "#1 1\n#2 2\n", []string{"--each", `[{"text":"{\"a\":1}"},{"text":"{\"a\":2}"}]`, "--select", ".a"}},
 		{0, `[{"result":1},{"result":2}]` + "\n", []string{"--each", `[{"text":"{\"a\":1}"},{"text":"{\"a\":2}"}]`, "--select", ".a", "--json"}},
+		{0, `{"result":[{"content":[{"type":"text","text":"one"}]},{"a":1}]}` + "\n", []string{"--each", `[{"text":"one"},{"text":"{\"a\":1}"}]`, "--json"}},
 	} {
 		out, stderr, code := h.run(t, "", append([]string{"--config", path, "exec", "fake", "echo"}, test.args...)...)
 		if code != test.code || out != test.want || stderr != "" {

@@ -105,13 +105,16 @@ func (cmd *inspectCommand) find(ctx context.Context, a *app.App) {
 	}
 }
 
-// printResult prints the content blocks of a result: text blocks as plain text, other blocks as JSON. If raw
-// is true, it prints structuredContent instead. Control characters from a server are not written to a
+// printResult prints the content blocks of a result: text blocks as plain text, other blocks as JSON. If raw is true, it prints
+// structuredContent instead or, if there is none, the whole result as JSON. Control characters from a server are not written to a
 // terminal.
 func printResult(s streams, r *results.Result, raw bool) error {
-	if raw && r.Structured != nil {
+	switch {
+	case raw && r.Structured != nil:
 		fmt.Fprintln(s.out, s.screen.JSON(string(r.Structured)))
-	} else {
+	case raw:
+		fmt.Fprintln(s.out, s.screen.JSON(string(r.Raw())))
+	default:
 		for _, block := range r.Content {
 			if text := wire.ReadBlock(block); text.IsText {
 				fmt.Fprintln(s.out, s.screen.Text(text.Text))

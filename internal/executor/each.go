@@ -369,8 +369,12 @@ func joinEach(head string, calls []*oneOf, structured bool) *results.Result {
 		out.Content = append(out.Content, headed(head, result)...)
 		out.Received, out.Sent = out.Received+result.Received, out.Sent+result.Sent+2
 		out.IsError = out.IsError && result.IsError
-		data, metas = append(data, orNull(result.Structured)), append(metas, orNull(result.Meta))
-		meta = meta || result.Meta != nil
+		metas, meta = append(metas, orNull(result.Meta)), meta || result.Meta != nil
+		if structured && result.Structured != nil {
+			data = append(data, result.Structured)
+		} else if structured { // no null, which would hide what the texts say
+			data = append(data, result.Raw())
+		}
 	}
 	if structured {
 		out.Structured = wire.Encode(results.Object{{Name: "result", Value: data}})
