@@ -186,6 +186,9 @@ func (cmd *addCommand) entry(parsed *kong.Context, c *cli) (setup.Entry, error) 
 	scheme, _, isURL := strings.Cut(first, "://")
 	isURL = isURL && len(cmd.Target) == 1 && !strings.ContainsAny(scheme, `/\ `)
 	var err error
+	if strings.TrimSpace(first) == "" {
+		return entry, &hintError{"the program is an empty word", c.hint("add", cmd.Name, "--", "COMMAND")}
+	}
 	if isURL {
 		if scheme = strings.ToLower(scheme); !slices.Contains([]string{"http", "https", "ws", "wss"}, scheme) {
 			return entry, &hintError{

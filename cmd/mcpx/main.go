@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -192,6 +193,10 @@ func interruptible() (context.Context, func()) {
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	// kong and JSON would replace such bytes. The argument is not quoted, as it may contain a secret.
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
+		return report(s.err, &usageError{hintError{fmt.Sprintf("argument %d is not UTF-8", i+1), "convert it to UTF-8"}})
+	}
 	exited := -1
 	out := &checkedWriter{Writer: s.out}
 	s.out = out

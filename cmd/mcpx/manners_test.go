@@ -122,6 +122,8 @@ func TestExec_KeyValue(t *testing.T) {
 		{[]string{"add", `{"a": 1, "b": 2,} // both`}, 0, `{"sum":3}` + "\n", ""},
 		{[]string{"add", "a=x", "b=1"}, 1, "", ""},
 		{[]string{"echo", "{text: x}"}, 1, "", `mcpx: error: arguments:1:2: invalid JSON: keys need double quotes`},
+		{[]string{"echo", "text=\xe9"}, exitUsage, "", "mcpx: error: argument 6 is not UTF-8"},
+		{[]string{"echo", "--each", "[{\"text\":\"\xe9\"}]"}, exitUsage, "", "is not UTF-8"},
 		{[]string{"echo", "text"}, 1, "", `"text" is not an argument of a tool`},
 		{[]string{"echo", "text=x", "y"}, 1, "", `"y" is not an argument of a tool`},
 		{[]string{"echo", `{"text":`, `"x"}`}, 1, "", "put it into single quotes"},

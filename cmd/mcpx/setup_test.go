@@ -453,6 +453,8 @@ func TestAdd(t *testing.T) {
 		{exitFailed, "mcpx add x -- npx -y pkg", []string{"add", "x", "npx -y pkg"}},
 		{exitFailed, "--header is for a remote server", []string{"add", "x", "--header", "A=b", "--", "y"}},
 		{exitFailed, "--env is for a program", []string{"add", "x", "--env", "A=b", "https://x.example.com"}},
+		{exitFailed, "the program is an empty word", []string{"add", "x", "--", ""}},
+		{exitUsage, "argument 4 is not UTF-8", []string{"add", "x", "--env", "A=hidden\xe9", "--", "y"}},
 		{exitFailed, "--env needs KEY=VALUE", []string{"add", "x", "--env", "hidden", "--", "y"}},
 		{exitConfig, "nothing was written: " + h.own() + ": mcpServers.mcpx: the name", []string{"add", "mcpx", "--", "y"}},
 		{exitUsage, "mcpx add NAME -- npx foo", []string{"add", "--", "npx", "foo"}},
