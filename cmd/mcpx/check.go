@@ -242,7 +242,8 @@ func checked(c *cli, a *app.App, servers []string, tools []checkedTool, silent m
 	unmatched := app.Unmatched(cfg, full)
 	o := &outcome{
 		OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools,
-		named: len(servers) > 0, cli: *c,
+		Servers: []checkedServer{}, // never null in JSON
+		named:   len(servers) > 0, cli: *c,
 	}
 	if len(servers) == 0 {
 		o.Warnings = append(o.Warnings, unmatched[""]...)

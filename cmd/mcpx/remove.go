@@ -40,6 +40,9 @@ func (c *cli) editServer(s streams, name string, edit func(data []byte, name str
 	if !errors.Is(err, setup.ErrNoServer) {
 		return file, err
 	}
+	if _, missing := c.findConfig(s); missing != nil {
+		return file, missing
+	}
 	for _, server := range names {
 		if strings.HasPrefix(name, server+".") {
 			return file, &hintError{

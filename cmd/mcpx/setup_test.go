@@ -378,6 +378,9 @@ func TestInit_Unread(t *testing.T) {
 func TestNames(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
+	none := h.write(t, "none.json", `{"mcpServers": {}}`)
+	hasAll(t, h.must(t, 0, "check", "--json", "--config", none), `"servers": []`)
+	hasAll(t, h.must(t, 0, "budget", "--json", "--config", none), `"growth": []`)
 	file := h.write(t, "mine.json", `{"mcpServers": {"my server": `+fakeEntry(t)+`, "git": {"command": "x", "enabled": false}}}`)
 	mcpx := func(code int, args ...string) string { return h.must(t, code, append(args, "--config", file)...) }
 	hasAll(t, mcpx(0, "check", "my server"), "my_server", "1 ready")
@@ -400,6 +403,7 @@ func TestNames(t *testing.T) {
 func TestAdd(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
+	hasAll(t, h.must(t, exitConfig, "disable", "files"), "config file not found: "+h.own())
 	hasAll(t, h.must(t, 0, "add", "files", "--no-check", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
 	h.must(t, 0, "add", "github", "--no-check", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
 	want := `{

@@ -56,7 +56,7 @@ func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price:
 // Catalogue measures the definitions of all tools in snap. The result has the given notes, and a further note for each server that
 // is not in the figures.
 func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
-	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
+	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Growth: []Step{}, Notes: notes}
 	var bare, lookups []int
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
