@@ -183,6 +183,9 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *results.Result,
 		o, ok = list.byName[call.Name]
 	}
 	if !ok {
+		o, ok = v.unlisted(call)
+	}
+	if !ok {
 		server := ""
 		if snap := v.catalogue(call.Client); len(snap.Servers) == 1 {
 			server = snap.Servers[0].Name
@@ -208,6 +211,23 @@ func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 	return found
 }
 
+// unlisted returns the tool that a name means on a server whose tools are not known yet. The call then waits for the server while
+// it connects, as exec does, or its error says why there is no connection.
+func (v *AllTools) unlisted(call Call) (o origin, found bool) {
+	snap, naming := v.catalogue(call.Client), v.current().Naming
+	for i := range snap.Servers {
+		server := snap.Servers[i].Name
+		tool, prefixed := strings.CutPrefix(call.Name, naming.prefixed(server, ""))
+		if naming.Transparent {
+			tool, prefixed = call.Name, true
+		}
+		if prefixed && !snap.Servers[i].Known {
+			return origin{call.Name, server, tool}, true
+		}
+	}
+	return origin{}, false
+}
+
 // callNative calls a server's tool for a client that has named the tool itself in tools/call, instead of exec.
 func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Result, error) {
 	b.needs(o.server)
@@ -224,11 +244,15 @@ func (b *base) callNative(ctx context.Context, call Call, o origin) (*results.Re
 	return b.executor.Exec(ctx, r)
 }
 
-// declaresOutput reports whether a tool has an output schema. For such a tool, SDKs refuse results without structuredContent.
+// declaresOutput reports whether a tool has an output schema, or may have one because the server's tools are not known yet. For
+// such a tool, SDKs refuse results without structuredContent.
 func declaresOutput(snap *catalog.Snapshot, o origin) bool {
 	s, ok := snap.Server(o.server)
 	if !ok {
 		return false
+	}
+	if !s.Known {
+		return true
 	}
 	t, ok := s.Tool(o.tool)
 	return ok && t.OutputSchema != nil && !bytes.Equal(t.OutputSchema, []byte("null"))

@@ -5,10 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/executor"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
+	"mcpx/internal/registry"
+	"mcpx/internal/transport"
+	"mcpx/internal/upstream"
 )
 
 func named(servers map[string][]string) *catalog.Snapshot {
@@ -106,4 +114,32 @@ func TestNatives(t *testing.T) {
 	if got := fmt.Sprint(first.unknown("a_x")); got != `unknown tool "a_x"; did you mean a__x?` {
 		t.Error(got)
 	}
+}
+
+// TestAllTools_Unlisted: a call of a tool of a server that has never listed its tools waits for the server, as exec does, also if
+// the list itself no longer waits for it. If the server cannot be reached, the answer says so.
+func TestAllTools_Unlisted(t *testing.T) {
+	mcptest.NoLeaks(t)
+	down := registry.Server{Spec: upstream.Spec{Options: transport.Options{
+		Name: "down", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"},
+	}}}
+	r := registry.New([]registry.Server{remote("slow", mcptest.Spec{ListDelay: 200 * time.Millisecond}.HTTP(t)), down}, registry.Options{})
+	e := chained(r, executor.Options{})
+	all := NewAllTools(r, e, Options{StartupWait: time.Nanosecond})
+	one := NewAllTools(r, e, Options{StartupWait: time.Nanosecond, Naming: Naming{Prefix: PrefixNever, Transparent: true}, Scope: &policy.Scope{Servers: []string{"slow"}}})
+	t.Cleanup(func() { all.Close(); one.Close(); r.Close(time.Second) })
+	r.Start()
+	var calls sync.WaitGroup
+	for _, c := range []struct {
+		view       *AllTools
+		name, want string
+	}{{all, "slow__echo", "hi"}, {one, "echo", "hi"}, {all, "down__echo", "SERVER_UNAVAILABLE"}, {all, "slow__none", "TOOL_NOT_FOUND"}} {
+		calls.Go(func() {
+			result, err := c.view.Call(t.Context(), Call{Name: c.name, Arguments: json.RawMessage(`{"text":"hi"}`)})
+			if err != nil || !strings.Contains(string(result.Content[0]), c.want) {
+				t.Errorf("%s: got %+v, %v", c.name, result, err)
+			}
+		})
+	}
+	calls.Wait()
 }
