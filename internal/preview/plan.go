@@ -2,6 +2,7 @@ package preview
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -69,7 +70,8 @@ func (d *Items) cost(c *column, p Plan) float64 {
 // identities are keys of members that identify an object, the best first.
 var identities = []string{"id", "number", "sha", "key", "uuid", "guid", "iid", "path", "filename", "slug", "full_name", "name", "title"}
 
-// identity returns the column that identifies the items; nil if there is none.
+// identity returns the column that identifies the items. If there is none, it returns the cheapest column of most items, as of an item
+// nothing would be shown otherwise; nil if there is no such column either.
 func (d *Items) identity() *column {
 	if d.root.valued() && 2*d.root.items > len(d.at) {
 		return d.root
@@ -88,6 +90,23 @@ func (d *Items) identity() *column {
 		}
 		if at < rank {
 			best, rank = c, at
+		}
+	}
+	if best == nil {
+		return d.cheapest()
+	}
+	return best
+}
+
+// cheapest returns the column that needs the fewest tokens, of those with different values in most items; nil if there is none.
+func (d *Items) cheapest() (best *column) {
+	least := math.Inf(1)
+	for _, c := range d.columns {
+		if !c.valued() || c.mixed() || c.equal && !c.listed || 2*c.items <= len(d.at) {
+			continue
+		}
+		if cost := d.cost(c, Plan{items: len(d.at)}); cost < least {
+			best, least = c, cost
 		}
 	}
 	return best

@@ -83,3 +83,21 @@ func TestCut_LargeItems(t *testing.T) {
 		t.Errorf("%d tokens: %s", n, got)
 	}
 }
+
+// TestCut_ItemsWithoutID: of items without a member that identifies them, such as rows of numbers, something is shown all the same.
+func TestCut_ItemsWithoutID(t *testing.T) {
+	for name, item := range map[string]string{
+		"rows":    `[17000%05d,47.431676593580505,28.428318431671695,83.58514847651108,36.56115703112995]`,
+		"vectors": `{"embedding":[0.5352339%05d,0.47859534599838516,0.11949586672248524,0.9533963882509309]}`,
+		"shapes":  `{"type":"Polygon","at":[[[15.57%05d,81.20966237624708],[148.32685996200806,70.6376205476389],[105.2129446855,58.1]]]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "[" + many(2000, item, ",") + "]"
+			p := Pages{Store: newStore(), Limit: 4000, Preview: 1000, Texts: compress.Options{TOON: true}}
+			got := p.cutShown(text, compress.Text(text, p.Texts).Text, false, p.Limit)
+			if strings.Count(got, "0000") < 8 || strings.Contains(got, `"…+",`) || strings.Contains(got, `…+,`) {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
