@@ -42,6 +42,7 @@ func TestGrep(t *testing.T) {
 		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"2:beta\n[1 of 3 lines match]"}, ""},
 		{"the end of a line", "a$", "", `{"content":[` + text("alpha\nbeta\r\ngama x") + `]}`, []string{"1:alpha\n2:beta\r\n[2 of 3 lines match]"}, ""},
 		{"all lines", "a", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"alpha\nbeta"}, ""},
+		{"lines, one with JSON", "^ERR", "", `{"content":[` + text("start\nstep 1\nstep 2\nERR {\"code\":5,\"ids\":[1,2]}\nretry\nok\nend") + `]}`, []string{"4:ERR {\"code\":5,\"ids\":[1,2]}\n[1 of 7 lines match]"}, ""},
 		{"no line", "x", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"[0 of 2 lines match]"}, ""},
 		{"a long text", "one", "", `{"content":[` + text(long) + `]}`, []string{"201:the one\n[1 of 401 lines match; around them: " + call + `,"offset":200}}]`}, ""},
 		{"a long list", `"n":3[0-9]\b`, "", `{"content":[` + text(numbered(300)) + `]}`, []string{`[{"n":30},{"n":31},{"n":32},{"n":33},{"n":34},{"n":35},{"n":36},{"n":37},{"n":38},{"n":39}]` + "\n[10 of 300 items match, offset 30-39; around them: " + call + `,"offset":30}}]`}, ""},

@@ -11,8 +11,8 @@ import (
 )
 
 // divide makes a result of a text. The result is divided into the items of a list if the text is JSON with a list, or contains
-// exactly one piece of JSON and this piece has a list. Otherwise, and for very long lists and verbatim results, the result is
-// divided into lines. These are the lines of the parameter compressed, which is the text as the model sees it.
+// exactly one piece of JSON and this piece has a list and is at least half of the text. Otherwise, and for very long lists and verbatim
+// results, the result is divided into lines. These are the lines of the parameter compressed, which is the text as the model sees it.
 func (p Pages) divide(text, compressed string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -23,7 +23,7 @@ func (p Pages) divide(text, compressed string, verbatim bool) *result {
 		}
 	} else if plain, pieces := compress.Pieces(text); len(pieces) > 0 && !verbatim {
 		h.value = valueOf(pieces)
-		if piece := pieces[0]; len(pieces) == 1 && p.listIn(h) {
+		if piece := pieces[0]; len(pieces) == 1 && 2*(piece.End-piece.Start) >= len(plain) && p.listIn(h) {
 			h.before, h.after = plain[:piece.Start], plain[piece.End:]
 			return h
 		}
