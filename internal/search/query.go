@@ -347,6 +347,7 @@ func (r *reader) plain(text, st string) {
 	r.noteAct(st)
 	if stopWords[text] {
 		r.afterTo = text == "to" || text == "into"
+		r.particle(text)
 		return
 	}
 	r.afterTo = false
@@ -363,6 +364,14 @@ func (r *reader) plain(text, st string) {
 		r.need.add(r.last+" "+st, r.x.expand(stem(r.last+text, latin), halfWeight*r.weight))
 	}
 	r.last = text
+}
+
+// particle adds the verb that the previous word and a stop word are together, such as "turn off".
+func (r *reader) particle(text string) {
+	if st := stem(r.last+text, latin); r.last != "" && phrases()[st] {
+		r.noteAct(st)
+		r.need.add(r.last+" "+text, r.x.expand(st, r.weight))
+	}
 }
 
 // dense adds a word of a script without spaces, such as Chinese: the words of the dictionary in it, its characters, and its

@@ -167,6 +167,22 @@ func TestSearch_SeveralNeeds(t *testing.T) {
 	}
 }
 
+// TestSearch_VerbsOfTwoWords: "turn off" is a verb, although "off" alone is a word that helps nothing.
+func TestSearch_VerbsOfTwoWords(t *testing.T) {
+	x := New(catalog.NewSnapshot(append(sample().Servers, catalog.Server{Name: "billing", Tools: []catalog.Tool{
+		tool("enable_renewal", "Enable the renewal of a subscription.", "id"),
+		tool("disable_renewal", "Disable the renewal of a subscription.", "id"),
+	}})))
+	for query, want := range map[string]string{
+		"turn off the renewal": "disable_renewal", "switch off the renewal": "disable_renewal",
+		"turn on the renewal": "enable_renewal", "switch on the renewal": "enable_renewal",
+	} {
+		if got := first(x.Search(query, Options{}), 1)[0]; got != want {
+			t.Errorf("%s: got %s first, want %s", query, got, want)
+		}
+	}
+}
+
 func TestSearch_HarmfulToolsNeedAnAct(t *testing.T) {
 	x := New(catalog.NewSnapshot(append(sample().Servers, catalog.Server{Name: "crm", Tools: []catalog.Tool{
 		tool("delete_customer", "Delete a customer.", "id"),

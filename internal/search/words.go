@@ -36,8 +36,8 @@ via per may might must shall upon within without help give tell thanks thank hi 
 var (
 	asking   = stemSet("list show get find search read view display fetch retrieve lookup query browse check describe count compare what which who where when many much")
 	changing = stemSet(`create add insert write edit update modify change set put patch append send post publish submit reply upload save move rename
-copy merge fork assign close approve reject enable start stop restart install deploy buy book pay invite transfer restore grant clear`)
-	removing = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel")
+copy merge fork assign close approve reject enable turnon switchon start stop restart install deploy buy book pay invite transfer restore grant clear`)
+	removing = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel turnoff switchoff")
 )
 
 // writing are the stems of words after which a file name means a file to write: "save report.pdf".
@@ -46,4 +46,11 @@ var writing = stemSet("save write export output store create generate draft make
 // verbs are the stems of all words in the table of acts.
 var verbs = sync.OnceValue(func() map[string]bool {
 	return setOf(stems(strings.Join(slices.Collect(entries(acts)), " ")))
+})
+
+// phrases are the verbs of two words in the table of acts.
+var phrases = sync.OnceValue(func() map[string]bool {
+	words := strings.Fields(strings.Join(slices.Collect(entries(acts)), " "))
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.Contains(w, "_") })
+	return setOf(stems(strings.Join(words, " ")))
 })
