@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
+	"mcpx/internal/builtin"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/results"
 )
@@ -112,4 +115,38 @@ func TestExec_ServerGone(t *testing.T) {
 		}
 		r.Close(0)
 	})
+}
+
+// TestExec_RightsWhileWaiting: a call waits for its turn while the caller's rights to the server are taken away. Nothing of it is
+// sent, whether it is one call, one of several, or reads a resource.
+func TestExec_RightsWhileWaiting(t *testing.T) {
+	for name, waiting := range map[string]Request{
+		"a call":        {Server: "one", Tool: "slow", Arguments: json.RawMessage(`{"ms":1}`)},
+		"several calls": {Server: "one", Tool: "slow", Each: []json.RawMessage{json.RawMessage(`{"ms":1}`), json.RawMessage(`{"ms":2}`)}},
+		"a resource":    {Server: builtin.Name, Tool: "read_resource", Arguments: json.RawMessage(`{"uri":"test://one"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				server := piped(t, "one", mcptest.Spec{Resources: json.RawMessage(`[{"uri":"test://one","name":"one"}]`)})
+				server.Spec.Concurrency.Max = 1
+				e := executing(t, Options{}, nil, server)
+				first := make(chan *results.Result, 1)
+				go func() { // ends with its call
+					first <- exec(t, e, as("alice", Request{Server: "one", Tool: "slow", Arguments: json.RawMessage(`{"ms":1000}`)}))
+				}()
+				synctest.Wait()
+				second := make(chan *results.Result, 1)
+				go func() { second <- exec(t, e, as("alice", waiting)) }() // ends with its call
+				synctest.Wait()
+				rights := policy.NewRights([]conf.Right{{Principals: []string{"bob"}}}, nil)
+				e.registry.Apply([]registry.Server{server}, registry.Options{Rules: &policy.Rules{Rights: rights}}, nil)
+				if got := <-first; got.IsError {
+					t.Errorf("the call that its server had begun: %s", got.Content)
+				}
+				if got := <-second; !got.IsError {
+					t.Errorf("the one that waited: %s", got.Content)
+				}
+			})
+		})
+	}
 }

@@ -49,27 +49,23 @@ func (r *Request) permitted(visible *catalog.Snapshot) error {
 	return nil
 }
 
-// Pinned ensures that the called tool still has the definition that the caller was shown and that mcpx compared with the lock file.
-// The definition may have changed if a session was opened during the call, or while the user was asked to confirm. Then Pinned ends
-// the call with a [ReplacedError], after which the caller of the chain checks it again from the beginning. refresh updates the
-// catalogue to what the server has just listed.
+// Pinned ensures that the caller may still make the request when it is sent, and that a called tool still has the definition that the
+// caller was shown and that mcpx compared with the lock file. Both may have changed: while the request waited for its turn, while the
+// user was asked to confirm, or when a session was opened during the call. Then Pinned ends the request with a [ReplacedError], after
+// which the caller of the chain checks it again from the beginning. refresh updates the catalogue to what the server has just listed.
 func Pinned(sees Sees, refresh func()) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, r *Request) (json.RawMessage, error) {
-			if r.Consent.asked { // the rights may have changed while the user was asked
+			if r.Consent.asked { // if the rights have changed meanwhile, the request need not wait for its turn
 				if err := r.permitted(sees(r)); err != nil {
 					return nil, err
 				}
 			}
-			if r.Tool == nil {
-				return next(ctx, r)
-			}
 			listed := r.To.State == catalog.Ready || r.To.State == catalog.Degraded
 			r.Check = func(opened bool) error {
-				if !opened && listed {
-					return nil
+				if r.Tool != nil && (opened || !listed) {
+					refresh()
 				}
-				refresh()
 				return r.permitted(sees(r))
 			}
 			return next(ctx, r)

@@ -64,15 +64,15 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestPinned: the tool of a call is compared again with the server's list whenever it may have changed: after a
-// session was opened for a server that had none, and after the user took time to confirm.
+// TestPinned: when a request is sent, and after the user took time to confirm it, its tool is compared again with what the caller may
+// see. The catalogue is read again before that if a session was opened, or if the server had none.
 func TestPinned(t *testing.T) {
 	write := tool(t, writes)
 	for _, tt := range []struct {
-		name     string
-		state    catalog.State
-		opened   bool
-		compared bool
+		name    string
+		state   catalog.State
+		opened  bool
+		refresh bool
 	}{
 		{"the session of the catalogue", catalog.Ready, false, false},
 		{"the same, of a server in doubt", catalog.Degraded, false, false},
@@ -89,7 +89,7 @@ func TestPinned(t *testing.T) {
 				t.Fatalf("%s: %v, refreshed %d times", tt.name, err, refreshed)
 			}
 			_, replaced := errors.AsType[*ReplacedError](q.Check(tt.opened))
-			if replaced != (tt.compared && !same) || refreshed == 1 != tt.compared {
+			if replaced == same || refreshed == 1 != tt.refresh {
 				t.Errorf("%s, the same tool %t: replaced %t, refreshed %d times", tt.name, same, replaced, refreshed)
 			}
 		}
@@ -104,8 +104,11 @@ func TestPinned(t *testing.T) {
 	if _, err := handler(t.Context(), gone); len(last.got) != 0 || !errors.As(err, new(*ReplacedError)) {
 		t.Errorf("an unknown method, after a question: %v", err)
 	}
-	other := &Request{To: &catalog.Server{Name: "s"}, Method: "resources/read"}
-	if _, err := handler(t.Context(), other); err != nil || other.Check != nil {
-		t.Errorf("no call: %v", err)
+	for name, there := range map[string]bool{"s": true, "gone": false} {
+		other := &Request{To: &catalog.Server{Name: name}, Method: "resources/read"}
+		_, err := handler(t.Context(), other)
+		if refused := other.Check(true); err != nil || there != (refused == nil) {
+			t.Errorf("no call, %s: %v, %v", name, err, refused)
+		}
 	}
 }
