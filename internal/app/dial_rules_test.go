@@ -159,8 +159,8 @@ func TestDial_ApprovalOfOwner(t *testing.T) {
 	}
 }
 
-// TestDial_Reload: if a reload removes a rule or a token, the connections that it permitted are closed. Other connections stay
-// open.
+// TestDial_Reload: if a reload removes a rule or a token, or denies a principal everything, the connections that were permitted are
+// closed. Other connections stay open.
 func TestDial_Reload(t *testing.T) {
 	e := hosted(t, nil, `[{"principals":["alice","bob"]}]`, `,"dial":{"allow":[{"names":["mine"]},{"principals":["alice"],"names":["more"]}]}`)
 	mine, more, bob := e.device(t, "alice", "mine", "mine"), e.device(t, "alice", "more", "more"), e.device(t, "bob", "mine", "bob's")
@@ -195,6 +195,15 @@ func TestDial_Reload(t *testing.T) {
 	case err := <-bob.over:
 		t.Error(err)
 	default:
+	}
+	last, rights := next, auth
+	rights.Rights = append(slices.Clone(auth.Rights), conf.Right{Principals: []string{"bob"}, TakeAway: []string{"*"}})
+	last.Auth = &rights
+	if err := e.app.reload(&last); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-bob.over; websocket.CloseStatus(err) != websocket.StatusPolicyViolation || !strings.Contains(err.Error(), "does not allow") {
+		t.Errorf("denied everything: %v", err)
 	}
 }
 

@@ -290,7 +290,8 @@ func (a *App) reload(to *config.Config) error {
 		a.log.Warn("config keys that take effect after a restart", "keys", later)
 	}
 	changes := a.swap(next)
-	if !reflect.DeepEqual(before.config.Dial, to.Dial) || len(changes.Started) > 0 {
+	// Who may dial in depends on auth too: a rule of its rights may deny a principal everything.
+	if !reflect.DeepEqual(before.config.Dial, to.Dial) || !reflect.DeepEqual(before.config.Auth, to.Auth) || len(changes.Started) > 0 {
 		a.dialled.Recheck()
 		a.rebuild()
 	}
