@@ -112,6 +112,9 @@ func (l *leaves) putTypes() {
 	}
 	for _, at := range slices.Sorted(maps.Keys(l.types)) {
 		t := l.types[at]
+		if slices.Contains(t.want, "number") {
+			t.want = slices.DeleteFunc(t.want, func(kind string) bool { return kind == "integer" })
+		}
 		slices.Sort(t.want)
 		want := strings.Join(slices.Compact(t.want), " or ")
 		if !meant[at] && (want != "null" || !wrong[at]) {

@@ -33,6 +33,7 @@ func TestViolations(t *testing.T) {
 		{"type", `{"properties":{"a":{"type":"string"}}}`, `{"a":1}`},
 		{"types", `{"properties":{"a":{"type":["string","null"]}}}`, `{"a":1}`},
 		{"types-of-alternatives", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"},{"type":"array","items":{"type":"string"}}]}}}`, `{"a":1}`},
+		{"types-with-two-of-numbers", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"},{"type":"number"}]}}}`, `{"a":true}`},
 		{"alternatives", `{"properties":{"a":{"anyOf":[{"type":"string","minLength":3},{"type":"integer","minimum":3}]}}}`, `{"a":1}`},
 		{"optional-object", `{"properties":{"a":{"anyOf":[{"type":"object","properties":{"b":{}},"additionalProperties":false},{"type":"null"}]}}}`, `{"a":{"c":1}}`},
 		{"optional-objects-in-each-other", `{"properties":{"a":{"anyOf":[{"properties":{"b":{"anyOf":[{"properties":{"c":{"type":"string"}}},{"type":"null"}]}}},{"type":"null"}]}}}`, `{"a":{"b":{"c":1}}}`},
