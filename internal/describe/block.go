@@ -182,7 +182,7 @@ func (s *source) tool(i int) *toolSource {
 	if !t.ready {
 		raw := &s.server.Tools[i]
 		t.params = schemats.Params(raw.InputSchema)
-		t.desc, t.more = sanitize.Clean(raw.Description, maxDesc+maxNoise)
+		t.desc, t.more = sanitize.Clean(withoutHeading(raw.Description, raw.Name), maxDesc+maxNoise)
 		if t.desc = withoutNoise(t.desc); !t.more && repeats(t.desc, raw.Name, toolWords) {
 			t.desc = ""
 		}

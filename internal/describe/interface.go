@@ -253,7 +253,7 @@ func signature(t *catalog.Tool, o Options) string {
 	var b strings.Builder
 	b.WriteString(sanitize.Line(t.Name, 0))
 	writeParams(&b, schemats.Params(t.InputSchema), allParams)
-	if desc := sanitize.Line(t.Description, maxDesc); desc != "" {
+	if desc := sanitize.Line(withoutHeading(t.Description, t.Name), maxDesc); desc != "" {
 		b.WriteString(": " + desc)
 	}
 	return b.String()
@@ -261,7 +261,7 @@ func signature(t *catalog.Tool, o Options) string {
 
 func render(t *catalog.Tool) schemats.Tool {
 	return schemats.Tool{
-		Name: t.Name, Description: t.Description,
+		Name: t.Name, Description: withoutHeading(t.Description, t.Name),
 		Input: t.InputSchema, Output: t.OutputSchema, Notes: notes(t.Hints),
 	}
 }

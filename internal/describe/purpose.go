@@ -28,6 +28,11 @@ func purpose(server *catalog.Server, max int) string {
 	if repeats(p, server.Name, serverWords) {
 		return ""
 	}
+	// A scope, as in @someone/git-server, is not what the server git is for. Without it nothing may be left that means anything.
+	if _, own, scoped := strings.Cut(p, "/"); scoped && !strings.Contains(p, " ") &&
+		repeats(own, server.Name, serverWords) && !repeats(own, "", serverWords) {
+		return ""
+	}
 	return p
 }
 
@@ -132,6 +137,15 @@ func withoutNoise(s string) string {
 		return strings.ToUpper(rest[:1]) + rest[1:]
 	}
 	return rest
+}
+
+// withoutHeading returns the description of a tool without a heading in its first line that only repeats the name of the tool.
+func withoutHeading(description, name string) string {
+	heading, rest, more := strings.Cut(strings.TrimSpace(description), "\n")
+	if more && strings.HasPrefix(heading, "#") && repeats(heading, name, toolWords) {
+		return rest
+	}
+	return description
 }
 
 // serverWords are words that say nothing in the title, description or instructions of a server, and toolWords are words that

@@ -41,6 +41,21 @@ func TestPurpose_Orders(t *testing.T) {
 	}
 }
 
+// TestPurpose_Scope: who published a server is no purpose, unless it is all that tells what the server is.
+func TestPurpose_Scope(t *testing.T) {
+	for _, test := range []struct{ name, title, want string }{
+		{"git", "@cyanheads/git-mcp-server", ""},
+		{"fetch", "zcaceres/fetch", ""},
+		{"gh", "@github/mcp-server", "@github/mcp-server"},
+		{"work", "@acme/calendar", "@acme/calendar"},
+		{"mail", "Calendar/mail of a team", "Calendar/mail of a team"},
+	} {
+		if got := purpose(&catalog.Server{Name: test.name, Title: test.title}, maxPurpose); got != test.want {
+			t.Errorf("%s, %s: got %q, want %q", test.name, test.title, got, test.want)
+		}
+	}
+}
+
 // TestDescription_Noise: in the catalogue, the description of a tool does not begin with words
 // that say nothing, and is left out if it only repeats the name of the tool.
 func TestDescription_Noise(t *testing.T) {
@@ -55,10 +70,19 @@ func TestDescription_Noise(t *testing.T) {
 		{"create_issue", "Create a new issue in a GitHub repository", "Create a new issue in a GitHub repository"},
 		{"now", "The time", "The time"},
 		{"tool", "This tool", ""},
+		{"verify_task", "## Verify Task\n\nScore the work.", "Score the work."},
+		{"verify_task", "## Verify Task", ""},
+		{"verify_task", "# Scores\nof tasks", "# Scores of tasks"},
 	} {
 		s := source{server: &catalog.Server{Tools: []catalog.Tool{{Name: test.name, Description: test.description}}}}
 		if got := s.tool(0).desc; got != test.want {
 			t.Errorf("%s, %q: got %q, want %q", test.name, test.description, got, test.want)
+		}
+	}
+	verify := catalog.Tool{Name: "verify_task", Description: "## Verify Task\n\nScore the work."}
+	for _, typeScript := range []bool{true, false} {
+		if got := signature(&verify, Options{TypeScript: typeScript}); strings.Contains(got, "#") || !strings.Contains(got, "Score the work.") {
+			t.Errorf("TypeScript %t: got %q", typeScript, got)
 		}
 	}
 }
