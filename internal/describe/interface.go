@@ -248,7 +248,9 @@ func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) 
 // o.TypeScript is false, with their names.
 func signature(t *catalog.Tool, o Options) string {
 	if o.TypeScript {
-		return schemats.Listing(render(t))
+		tool := render(t)
+		tool.Description = withoutHeading(t.Description, t.Name)
+		return schemats.Listing(tool)
 	}
 	var b strings.Builder
 	b.WriteString(sanitize.Line(t.Name, 0))
@@ -261,7 +263,7 @@ func signature(t *catalog.Tool, o Options) string {
 
 func render(t *catalog.Tool) schemats.Tool {
 	return schemats.Tool{
-		Name: t.Name, Description: withoutHeading(t.Description, t.Name),
+		Name: t.Name, Description: t.Description,
 		Input: t.InputSchema, Output: t.OutputSchema, Notes: notes(t.Hints),
 	}
 }
