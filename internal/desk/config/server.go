@@ -57,7 +57,7 @@ func (r *serverReader) ownKeys() []key {
 		{"pin", switched(l, &s.Pin, "warn", "block"), "`warn` logs tools whose definition has changed since `mcpx lock`, or since the last start; `block` hides all that were not approved; the default is `pin` of the file"},
 		{"overrides", value{read: r.overrides, named: true, describe: func() object { return r.override(&conf.Override{}) }}, "`{\"GLOB\": {\"description\", \"annotations\", \"name\", \"arguments\"}}` repairs the definitions of tools, before the filters apply"},
 		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` does not check arguments against the schema of the tool"},
-		{"verbatim", l.globs(&s.Verbatim), "globs of tools whose results are not changed; the default is `read_*file*`, `*file_content*` and `*_show`"},
+		{"verbatim", l.globs(&s.Verbatim), "globs of tools whose results are not changed; the default is `read_*file*`, `*file_content*` and `*_show`. A result is also left as it is if an argument of the call ends in `.py`, `.json`, `.jsonc`, `.ipynb`, `.geojson` or `.lock`"},
 
 		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; the default is `connect_timeout` of the file, else 30 s. Without either, a command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work"},
 		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
