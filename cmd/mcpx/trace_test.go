@@ -104,7 +104,8 @@ func TestTrace(t *testing.T) {
 			if said := p.stderr.String(); !strings.Contains(said, "every message is written to a file") || strings.Contains(said, "canary") {
 				t.Error(said)
 			}
-			if answers := fmt.Sprint(lines[0].Peer); over == "stdio" && answers != "stdio" || over == "http" && !strings.HasPrefix(answers, "127.0.0.1:") {
+			first := slices.IndexFunc(lines, func(l traceLine) bool { return l.From == "client" })
+			if answers := fmt.Sprint(lines[first].Peer); over == "stdio" && answers != "stdio" || over == "http" && !strings.HasPrefix(answers, "127.0.0.1:") {
 				t.Error(answers)
 			}
 		})

@@ -63,28 +63,30 @@ func (c *Cluster) NewCounters(local state.Counters) state.Counters {
 		}
 		return write(data)
 	})
-	c.closed.Go(s.catchUp) // ends after deadAfter, or with Close
+	c.closed.Go(s.catchUp) // ends when the other replicas have answered or ended, after deadAfter without others, or with Close
 	return s
 }
 
 // catchUp asks the other replicas what is missing from their buckets, and takes the same from the buckets of this replica. Tokens
 // that the others take while they answer may be taken twice at this replica.
 func (s *counters) catchUp() {
-	ctx, cancel := context.WithTimeout(s.c.life, deadAfter)
-	defer cancel()
+	alone := time.NewTimer(deadAfter)
+	defer alone.Stop()
 	ticks := time.NewTicker(takesEvery)
 	defer ticks.Stop()
 	for s.c.replicas() == 1 {
 		select {
 		case <-ticks.C:
-		case <-ctx.Done():
+		case <-alone.C:
+			return
+		case <-s.c.life.Done():
 			return
 		}
 	}
 	lack := make(map[bucketName]*take) // the largest answer for each bucket: replicas that have just started know less
 	for _, id := range s.c.Others() {
 		var list []*take
-		if json.Unmarshal(s.taken(ctx, id), &list) != nil || slices.Contains(list, nil) {
+		if json.Unmarshal(s.taken(id), &list) != nil || slices.Contains(list, nil) {
 			continue
 		}
 		for _, one := range list {
@@ -98,8 +100,8 @@ func (s *counters) catchUp() {
 }
 
 // taken asks a replica how many tokens are missing from its buckets, and returns its answer. It returns nil after any error.
-func (s *counters) taken(ctx context.Context, replica string) (all []byte) {
-	for piece, err := range s.c.Ask(ctx, replica, kindTaken, nil) {
+func (s *counters) taken(replica string) (all []byte) {
+	for piece, err := range s.c.Ask(s.c.life, replica, kindTaken, nil) {
 		if all = append(all, piece...); err != nil || len(all) > maxTaken {
 			return nil
 		}
