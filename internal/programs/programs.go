@@ -64,8 +64,9 @@ const (
 	helpers = 8
 	// idle is how long a helper is kept for the next program.
 	idle = 10 * time.Second
-	// grace is how long a helper may take to end a program after its time is over. Then the helper is killed.
-	grace = 100 * time.Millisecond
+	// grace is how long a helper may take to end a program after its time is over, also on a busy machine. Then the helper is killed, and
+	// what the program has logged is lost.
+	grace = time.Second
 	// maxConfirming is how much longer than Limits.MaxTime a program may take because the user confirms calls.
 	maxConfirming = time.Hour
 	// maxCode bounds the code of a program, in bytes.
