@@ -70,8 +70,8 @@ func (d *Items) cost(c *column, p Plan) float64 {
 // identities are keys of members that identify an object, the best first.
 var identities = []string{"id", "number", "sha", "key", "uuid", "guid", "iid", "path", "filename", "slug", "full_name", "name", "title"}
 
-// identity returns the column that identifies the items. If there is none, it returns the cheapest column of most items, as of an item
-// nothing would be shown otherwise; nil if there is no such column either.
+// identity returns the column that identifies the items. If there is none, it returns the cheapest column that most items have: without
+// it, an item might be shown without any value. It returns nil if there is no such column either.
 func (d *Items) identity() *column {
 	if d.root.valued() && 2*d.root.items > len(d.at) {
 		return d.root

@@ -368,7 +368,10 @@ func (r *reader) plain(text, st string) {
 
 // particle adds the verb that the previous word and a stop word are together, such as "turn off".
 func (r *reader) particle(text string) {
-	if st := stem(r.last+text, latin); r.last != "" && phrases()[st] {
+	if r.last == "" {
+		return
+	}
+	if st := stem(r.last+text, latin); phrases()[st] {
 		r.noteAct(st)
 		r.need.add(r.last+" "+text, r.x.expand(st, r.weight))
 	}

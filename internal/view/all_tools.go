@@ -216,12 +216,15 @@ func (v *AllTools) lookAgain(ctx context.Context, call Call) (found bool) {
 func (v *AllTools) unlisted(call Call) (o origin, found bool) {
 	snap, naming := v.catalogue(call.Client), v.current().Naming
 	for i := range snap.Servers {
+		if snap.Servers[i].Known {
+			continue
+		}
 		server := snap.Servers[i].Name
 		tool, prefixed := strings.CutPrefix(call.Name, naming.prefixed(server, ""))
 		if naming.Transparent {
 			tool, prefixed = call.Name, true
 		}
-		if prefixed && !snap.Servers[i].Known {
+		if prefixed {
 			return origin{call.Name, server, tool}, true
 		}
 	}

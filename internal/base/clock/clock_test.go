@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// pause waits while fake time passes.
+func pause(d time.Duration) { <-time.After(d) }
+
 // TestClock: a clock that is held or was not started does not run. After a restart it has its full time again.
 func TestClock(t *testing.T) {
 	for _, tt := range []struct {
@@ -14,30 +17,30 @@ func TestClock(t *testing.T) {
 		want time.Duration // when the clock calls its func; 0 means never
 	}{
 		{"started", func(c *Clock) { c.Start() }, time.Second},
-		{"started twice", func(c *Clock) { c.Start(); time.Sleep(600 * time.Millisecond); c.Start() }, time.Second},
-		{"started late", func(c *Clock) { time.Sleep(time.Minute); c.Start() }, 61 * time.Second},
+		{"started twice", func(c *Clock) { c.Start(); pause(600 * time.Millisecond); c.Start() }, time.Second},
+		{"started late", func(c *Clock) { pause(time.Minute); c.Start() }, 61 * time.Second},
 		{"not started", func(c *Clock) { c.Hold()(); c.Restart() }, 0},
 		{"ended", func(c *Clock) { c.Start(); release := c.Hold(); c.End(); release(); c.Restart() }, 0},
 		{"ended before it was started", func(c *Clock) { c.End(); c.Start() }, 0},
 		{"held", func(c *Clock) {
 			c.Start()
-			time.Sleep(600 * time.Millisecond)
+			pause(600 * time.Millisecond)
 			first, second := c.Hold(), c.Hold()
-			time.Sleep(time.Minute)
+			pause(time.Minute)
 			first()
 			first()
-			time.Sleep(time.Minute)
+			pause(time.Minute)
 			second()
 		}, 121 * time.Second},
-		{"held before it was started", func(c *Clock) { release := c.Hold(); c.Start(); time.Sleep(time.Minute); release() }, 61 * time.Second},
+		{"held before it was started", func(c *Clock) { release := c.Hold(); c.Start(); pause(time.Minute); release() }, 61 * time.Second},
 		{"never released", func(c *Clock) { c.Start(); c.Hold() }, 0},
-		{"restarted", func(c *Clock) { c.Start(); time.Sleep(600 * time.Millisecond); c.Restart() }, 1600 * time.Millisecond},
+		{"restarted", func(c *Clock) { c.Start(); pause(600 * time.Millisecond); c.Restart() }, 1600 * time.Millisecond},
 		{"restarted while it is held", func(c *Clock) {
 			c.Start()
-			time.Sleep(600 * time.Millisecond)
+			pause(600 * time.Millisecond)
 			release := c.Hold()
 			c.Restart()
-			time.Sleep(time.Minute)
+			pause(time.Minute)
 			release()
 		}, 61*time.Second + 600*time.Millisecond},
 	} {
@@ -47,11 +50,11 @@ func TestClock(t *testing.T) {
 				var c Clock
 				c.Set(time.Second, func() { calls++; at = time.Since(began) })
 				tt.use(&c)
-				time.Sleep(time.Hour)
+				pause(time.Hour)
 				synctest.Wait()
 				c.Hold()()
 				c.Restart()
-				time.Sleep(time.Hour)
+				pause(time.Hour)
 				c.End()
 				synctest.Wait()
 				if want := min(tt.want, 1); calls != int(want) || at != tt.want {
