@@ -18,7 +18,7 @@ await client.connect(over === 'stdio'
   : new StreamableHTTPClientTransport(new URL(target)));
 await run({
   heard,
-  tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
+  tools: async () => (await client.listTools(undefined, { timeout: 150_000 })).tools.map((tool) => tool.name),
   call: (name, args, options) => client.callTool({ name, arguments: args }, options),
   subscribe: (uri) => (era === 'legacy' ? client.subscribeResource({ uri }) : client.listen({ resourceSubscriptions: [uri] })),
 });

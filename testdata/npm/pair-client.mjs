@@ -17,7 +17,7 @@ await client.connect(over === 'stdio'
   : new StreamableHTTPClientTransport(new URL(target)));
 await run({
   heard,
-  tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
+  tools: async () => (await client.listTools(undefined, { timeout: 150_000 })).tools.map((tool) => tool.name),
   call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
   subscribe: (uri) => client.subscribeResource({ uri }),
 });
