@@ -80,6 +80,7 @@ func TestDial_NewReplica(t *testing.T) {
 	n := mcptest.StartNATS(t)
 	one := hosted(t, nil, `[{"principals":["alice"]}]`, dialRules+clusterAt(n.URL, clusterKey))
 	one.device(t, "alice", "shared", "here")
+	one.await(t, "shared", 1)
 	two, err := New(Options{Config: one.cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
