@@ -216,7 +216,7 @@ func (r *records) start(ctx context.Context) error {
 	defer done()
 	defer context.AfterFunc(ctx, done)()
 	watch, err := r.load(connected, 1)
-	if err != nil && connected.Err() != nil {
+	if err != nil && connected.Err() != nil || errors.Is(err, nats.ErrReconnectBufExceeded) { // nats.go may return it first
 		return fmt.Errorf("the connection to NATS broke, or NATS does not answer: %w", err)
 	}
 	if err != nil {
