@@ -38,15 +38,14 @@ type lateError string
 
 func (e lateError) Error() string { return string(e) }
 
-// attempt opens a session. took is how long that has taken; remaining is how much time is left to read the lists.
-func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, remaining time.Duration, err error) {
+// attempt opens a session. took is how long that has taken.
+func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if spec.installs > 0 {
-		s, took, err = u.install(parent, spec)
-		return s, took, spec.Timeouts.Connect, err
+		return u.install(parent, spec)
 	}
 	if spec.Arrived != nil {
 		if err := spec.Arrived(parent); err != nil {
-			return nil, 0, 0, err
+			return nil, 0, err
 		}
 	}
 	began := time.Now()
@@ -54,8 +53,7 @@ func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took
 	defer cancel()
 	s = newSession(spec)
 	err = s.open(ctx, u.dialer)
-	took = time.Since(began)
-	return s, took, spec.Timeouts.Connect - took, err
+	return s, time.Since(began), err
 }
 
 // install opens a session with a command that may install its program first. It waits for its turn to install. It ends the command

@@ -169,14 +169,15 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 }
 
 // connect opens a session, reads its tools (unless [Catalogue.Shared] has them), and publishes both. t is the degradation that the
-// new session inherits from earlier sessions.
+// new session inherits from earlier sessions. The handshake and the list of tools may take Timeouts.Connect each, as a slow server is
+// slow at both.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
-	s, took, left, err := u.attempt(parent, spec)
+	s, took, err := u.attempt(parent, spec)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(parent, left)
+	ctx, cancel := context.WithTimeout(parent, spec.Timeouts.Connect)
 	defer cancel()
 	s.listen()
 	var tools []catalog.Tool

@@ -460,3 +460,15 @@ func TestConnectTimeout(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectTimeout_Each: a server that is slow at the handshake and at its list is ready, if neither takes too long.
+func TestConnectTimeout_Each(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{InitDelay: 25 * time.Second, ListDelay: 25 * time.Second})
+		u := connect(t, spec)
+		pause(56 * time.Second)
+		if status := u.Status(); status.State != catalog.Ready || all.starts() != 1 {
+			t.Errorf("%s, %q, %d starts", status.State, status.Reason, all.starts())
+		}
+	})
+}

@@ -59,7 +59,7 @@ func (r *serverReader) ownKeys() []key {
 		{"validate", oneOf(l, &s.Validate, "strict", "off"), "`off` does not check arguments against the schema of the tool"},
 		{"verbatim", l.globs(&s.Verbatim), "globs of tools whose results are not changed; the default is `read_*file*`, `*file_content*` and `*_show`. A result is also left as it is if an argument of the call ends in `.py`, `.json`, `.jsonc`, `.ipynb`, `.geojson` or `.lock`"},
 
-		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for one attempt to connect; the default is `connect_timeout` of the file, else 30 s. Without either, a command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work"},
+		{"connect_timeout", l.timeout(&s.ConnectTimeout), "for the handshake, and as long again for the list of tools; the default is `connect_timeout` of the file, else 30 s. Without either, a command that installs what it runs (`npx`, `uvx`, `docker run`, …) has 10 minutes while it is at work"},
 		{"call_timeout", l.timeout(&s.CallTimeout), "for one call"},
 		{"tool_timeouts", value{read: r.toolTimeouts, named: true, schema: moreThanZero}, "the same for single tools: `{\"GLOB\": duration}`"},
 		{"idle_timeout", l.wait(&s.IdleTimeout), "ends a call that has made no progress for so long; 0 is no limit"},
