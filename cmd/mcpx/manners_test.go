@@ -153,6 +153,27 @@ func TestServe_LogFile(t *testing.T) {
 	}
 }
 
+// TestServe_LogFolder: a folder that is named in place of a file stays as it is.
+func TestServe_LogFolder(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{}, map[string]any{"log_file": "logs"})
+	folder := filepath.Join(filepath.Dir(path), "logs")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := h.run(t, "", "--config", path); code != 0 || !strings.Contains(stderr, "mcpx: warning: log_file: "+folder+" is a folder") {
+		t.Errorf("exit %d, stderr %q", code, stderr)
+	}
+	path = h.config(t, map[string]server{}, nil)
+	if _, stderr, code := h.run(t, "", "--config", path, "serve", "--trace", folder); code != 1 || !strings.Contains(stderr, "mcpx: error: --trace: "+folder+" is a folder") {
+		t.Errorf("exit %d, stderr %q", code, stderr)
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		t.Errorf("the folder: %v", err)
+	}
+}
+
 func TestServe_PortInUse(t *testing.T) {
 	mcptest.Parallel(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -165,10 +165,19 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 		return nil, func() {}, nil
 	}
 	rotated := &lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces} // file mode 0600
-	if _, err := rotated.Write(nil); err != nil {
+	if err := begin(rotated); err != nil {
 		return nil, nil, fmt.Errorf("--trace: %w", err)
 	}
 	return rotated, func() { _ = rotated.Close() }, nil
+}
+
+// begin creates the file and its folder. lumberjack renames what it cannot open, so a folder in place of the file is refused before.
+func begin(rotated *lumberjack.Logger) error {
+	if info, err := os.Stat(rotated.Filename); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder", rotated.Filename)
+	}
+	_, err := rotated.Write(nil)
+	return err
 }
 
 // logTo returns a writer for the log. It writes to stderr and, because many clients hide stderr, also to a file. If file is empty,
@@ -178,7 +187,7 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 		return stderr, func() {}
 	}
 	rotated := logFiles.open(file)
-	if _, err := rotated.Write(nil); err != nil { // creates the folder and the file
+	if err := begin(rotated); err != nil {
 		fmt.Fprintf(stderr, "mcpx: warning: log_file: %v; set log_file to a file in a folder that mcpx may write\n", err)
 		return stderr, func() {}
 	}
