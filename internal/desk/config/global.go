@@ -117,7 +117,7 @@ func (l *loader) forServers() []key {
 		{"max_message_bytes", whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64).takes(atStart), "the largest message, in bytes, in both directions"},
 		{"memory", memory.takes(atStart), "a soft limit for the memory of mcpx, without that of its servers, such as `\"400MB\"`: near it, mcpx collects garbage more often. A filter (`select`) may use an eighth of it, at least 64 and at most 256 MiB. Kept results take at most a quarter of it, and 128 MiB. The default is 0.8 of the container's limit; without one there is none"},
 		{"drain", l.wait(&c.Drain).takes(atStart), "over HTTP, how long mcpx goes on serving after TERM while `/readyz` is already 503, so that load balancers notice; `shutdown_grace` begins after it"},
-		{"shutdown_grace", l.wait(&c.ShutdownGrace).takes(atStart), "how long open calls may go on when mcpx ends; 0 does not wait"},
+		{"shutdown_grace", l.wait(&c.ShutdownGrace).takes(atStart), "how long mcpx may take to end. Open calls may go on for a second less, as its servers end in that second; if a client over stdio has closed its side, for 0.9 s at most. 0 does not wait"},
 		{"daemon", l.boolean(&c.Daemon).takes(atStart), "whether sessions over stdio, and `mcpx exec`, share [one daemon](docs/daemon.md)"},
 		{"daemon_idle", l.timeout(&c.DaemonIdle).takes(atStart), "how long the daemon lives without a session"},
 		{"health_check_enabled", l.boolean(&c.HealthCheck).takes(restarts), "whether servers are pinged while they have no calls"},
