@@ -103,8 +103,11 @@ func (r *serverReader) otherClientKeys() []key {
 		// These are keys of VS Code and others.
 		{name: "sandboxEnabled", value: r.unprotected(noSandbox)},
 		{name: "sandbox", value: value{read: r.sandbox, schema: `{}`}},
-		// This is a key of mcpx, for a protection that mcpx does not have yet.
+		// These are keys of mcpx, for protections that mcpx does not have yet.
 		{name: "marks", value: r.unprotected(noFlows)},
+		{name: "flows", value: r.unprotected(noFlows)},
+		{name: "redact", value: r.unprotected(noRedaction)},
+		{name: "interceptors", value: r.unprotected(noInterceptors)},
 		// This is a key of Warp.
 		{name: "working_directory", value: value{read: r.cwd, schema: text}},
 		// These are keys of MCP-Dock, of MCP-PROXY, and of older versions of mcpx.
@@ -449,6 +452,8 @@ func (l *loader) missingProtections() []key {
 				l.fault(n, noSandbox, "local servers")
 			}
 		}}},
+		{name: "sandboxEnabled", value: l.unprotected(noSandbox)},
+		{name: "marks", value: l.unprotected(noFlows)},
 		{name: "flows", value: l.unprotected(noFlows)},
 		{name: "redact", value: l.unprotected(noRedaction)},
 		{name: "interceptors", value: l.unprotected(noInterceptors)},

@@ -37,6 +37,8 @@ func TestUnprotected_Missing(t *testing.T) {
 		{"flows", `"log" "ask" "block" true`, `"off" false null`},
 		{"redact", `[{"find":["card"]}] true`, `[] false null`},
 		{"interceptors", `[{"server":"a"}]`, `[] null`},
+		{"sandboxEnabled", `true`, `false null`},
+		{"marks", `["private"] "outward"`, `[] null`},
 	} {
 		file := func(value string) []byte {
 			return fmt.Appendf(nil, `{"%s": %s, "mcpServers": {"a": {"command": "x"}}}`, test.key, value)
@@ -70,6 +72,9 @@ func TestUnprotected_Server(t *testing.T) {
 		{"sandbox", `true {"enabled":true} {} {"filesystem":{"allowWrite":["/"]}}`, `false {"enabled":false} {"network":{},"enabled":false}`, "mcpx has no sandbox"},
 		{"sandbox", `{"network":{}},"sandboxEnabled":null`, `{"network":{}},"sandboxEnabled":false`, "mcpx has no sandbox"},
 		{"marks", `["private"] "outward"`, `[] null`, "mcpx has no control of where data goes"},
+		{"flows", `"block" "log"`, `"off" false null`, "mcpx has no control of where data goes"},
+		{"redact", `[{"find":["card"]}]`, `[] null`, "mcpx has no redaction"},
+		{"interceptors", `[{"phase":"request"}]`, `[] null`, "mcpx has no interceptors"},
 		{"overrides", `{"t":{"marks":["private"]}}`, `{"t":{"marks":[]}}`, "mcpx has no control of where data goes"},
 	} {
 		parse := func(value string) *Config {
