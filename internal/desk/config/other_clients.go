@@ -442,9 +442,10 @@ const (
 	noFlows        = "mcpx has no control of where data goes, so %s would run without it; remove the key to accept that"
 	noRedaction    = "mcpx has no redaction, so %s would run without it; remove the key to accept that"
 	noInterceptors = "mcpx has no interceptors, so %s would run without them; remove the key to accept that"
+	noReadOnly     = "is a key of servers and groups, so %s would run without it; write it there"
 )
 
-// missingProtections are the root keys for protections that mcpx does not have.
+// missingProtections are the root keys for protections that mcpx does not have, or not at the root.
 func (l *loader) missingProtections() []key {
 	return []key{
 		{name: "sandbox", value: value{schema: `{"anyOf": [{"$ref": "#/$defs/plainOff"}, {"$ref": "#/$defs/disabled"}]}`, read: func(n *node) {
@@ -457,6 +458,7 @@ func (l *loader) missingProtections() []key {
 		{name: "flows", value: l.unprotected(noFlows)},
 		{name: "redact", value: l.unprotected(noRedaction)},
 		{name: "interceptors", value: l.unprotected(noInterceptors)},
+		{name: "read_only", value: l.unprotected(noReadOnly)},
 	}
 }
 

@@ -99,6 +99,19 @@ func TestUnprotected_Server(t *testing.T) {
 	}
 }
 
+// TestUnprotected_ReadOnly: at the root, where read_only holds for no server, it is a fault.
+func TestUnprotected_ReadOnly(t *testing.T) {
+	for value, want := range map[string]string{
+		"true":  "c.json: read_only: is a key of servers and groups, so mcpx would run without it; write it there",
+		"false": "<nil>",
+	} {
+		_, err := Parse("c.json", fmt.Appendf(nil, `{"read_only": %s, "mcpServers": {"a": {"command": "x"}}}`, value), Options{})
+		if got := fmt.Sprint(err); got != want {
+			t.Errorf("%s: %s, want %s", value, got, want)
+		}
+	}
+}
+
 func TestLogLevel(t *testing.T) {
 	for value, want := range map[string]string{"INFO": "info", "Warn": "warn", "debug": "debug", "ERROR": "error"} {
 		c, err := Parse("c.json", fmt.Appendf(nil, `{"log_level": %q, "mcpServers": {}}`, value), Options{})
