@@ -79,8 +79,7 @@ func (p *pairing) serve(t testing.TB, line pairLine, over string) (name string, 
 	name = line.name + "-" + over
 	env := p.env(line, name)
 	if over == "stdio" {
-		// On a busy machine, a server in Python can take more than the default of 30 s to start and to list its tools.
-		return name, server{"command": line.server[0], "args": append(slices.Clone(line.server[1:]), "stdio"), "env": env, "connect_timeout": 120}
+		return name, server{"command": line.server[0], "args": append(slices.Clone(line.server[1:]), "stdio"), "env": env}
 	}
 	cmd := exec.Command(line.server[0], append(slices.Clone(line.server[1:]), "http")...)
 	cmd.Env = p.h.env()
@@ -188,7 +187,7 @@ func TestPairs(t *testing.T) {
 			servers[name], except[name] = entry, pushed
 		}
 	}
-	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools", "startup_wait": 120, "exec_wait": 120}))
+	d := p.h.serveHTTP(t, "--config", p.h.config(t, servers, map[string]any{"view": "tools", "startup_wait": 120, "exec_wait": 120, "connect_timeout": 120}))
 	targets := through(servers)
 	results := make(map[string]pairTries)
 	var clients sync.WaitGroup
