@@ -1,9 +1,11 @@
 package front
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
@@ -40,6 +42,76 @@ func TestLogLevel(t *testing.T) {
 		}
 	}
 }
+
+// TestLogs_NoLevel: a legacy client that has set no level gets the log messages that the server sends by itself, in the order of the
+// server and before the answer. mcpx sets no level at the server. A level that the client sets holds from then on. A modern client
+// without a level gets none.
+func TestLogs_NoLevel(t *testing.T) {
+	mcptest.NoLeaks(t)
+	old, modern := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
+	f := connect(t, view.Options{}, remote("old", old), remote("modern", modern))
+	p := dial(t, f, "test")
+	say := func(id, server, level string) {
+		t.Helper()
+		p.send(t, execLine(id, server, "notify", `{"method":"notifications/message","params":{"level":"`+level+`","data":"no `+id+`"},"mine":true,"times":3}`))
+		mcptest.WaitFor(t, "the answer of "+server, patience, func() bool { return len(p.answers(id)) == 1 })
+	}
+	heard := func(id string, want int) {
+		t.Helper()
+		if n := p.with(`"data":"no ` + id + `"`); n != want {
+			t.Errorf("the messages of call %s came %d times, want %d", id, n, want)
+		}
+	}
+	say("2", "old", "debug")
+	heard("2", 3)
+	say("3", "modern", "debug")
+	if told := old.Log().Method("logging/setLevel"); len(told) != 0 {
+		t.Errorf("a level was set: %s", told[0].Message)
+	}
+	for _, call := range modern.Log().Method("tools/call") {
+		if strings.Contains(string(call.Message), "logLevel") {
+			t.Errorf("called with %s", call.Message)
+		}
+	}
+	p.send(t, `{"jsonrpc":"2.0","id":4,"method":"logging/setLevel","params":{"level":"error"}}`+"\n")
+	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("4")) == 1 })
+	say("5", "old", "warning")
+	heard("5", 0)
+	_, web := site(t, remote("fake", old))
+	for era, want := range map[string]int{legacyEra: 4, modernEra: 1} {
+		c := newWebClient(t, web, era)
+		response, err := c.send(t.Context(), "POST", "tools/call", c.call("6", "notify", `{"method":"notifications/message","params":{"level":"debug","data":"x"},"mine":true,"times":3}`, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if got := readMessages(t, response); len(got) != want || got[len(got)-1].Method != "" {
+			t.Errorf("over HTTP, %s: got %+v", era, got)
+		}
+	}
+}
+
+// TestLogs_Outside: a log message that belongs to no request reaches legacy clients over stdio, but only those that have sent
+// initialize. It reaches no modern client.
+func TestLogs_Outside(t *testing.T) {
+	for said, want := range map[string]int{"": 0, "2025-11-25": 1} {
+		out := &heard{}
+		s := &session{streams: []sender{out}}
+		s.record.Store(&Session{Said: caller.Said{Version: said}})
+		s.notify("notifications/message", []byte(`{"level":"debug","data":"x"}`))
+		if len(out.methods) != want {
+			t.Errorf("version %q: got %q", said, out.methods)
+		}
+	}
+}
+
+// heard is a sender that records the methods of notifications.
+type heard struct {
+	sender
+	methods []string
+}
+
+func (h *heard) notify(method string, _ json.RawMessage) { h.methods = append(h.methods, method) }
 
 // TestLogs_Strangers: a server sends a log message on a stream that several clients share. As long as only one
 // client has an open call, the message belongs to that call. Log levels of earlier clients do not suppress it.

@@ -322,10 +322,10 @@ func (r *incoming) sink() (s request.Sink) {
 			r.out.notify("notifications/progress", wire.Set(params, "progressToken", r.token))
 		}
 	}
-	if level := r.minLevel(); r.out != nil && level != "" {
+	if level, logs := r.minLevel(); r.out != nil && logs {
 		s.Level = string(level)
 		s.Log = func(params json.RawMessage) {
-			if atLeast(params, level) {
+			if level, _ := r.minLevel(); atLeast(params, level) { // the client may have set a level since
 				r.out.notify("notifications/message", params)
 			}
 		}
@@ -333,10 +333,11 @@ func (r *incoming) sink() (s request.Sink) {
 	return s
 }
 
-// minLevel returns the lowest log level that the client wants for this request; empty means no log messages.
-func (r *incoming) minLevel() mcp.LoggingLevel {
+// minLevel returns the lowest log level that the client wants for this request, empty if it has named none, and whether it gets log
+// messages at all.
+func (r *incoming) minLevel() (level mcp.LoggingLevel, logs bool) {
 	if r.modern() || r.session == nil {
-		return r.level
+		return r.level, r.level != ""
 	}
-	return r.session.minLevel()
+	return r.session.minLevel(), r.session.logs()
 }

@@ -29,7 +29,7 @@ type Session struct {
 	// Principal is the ID of the principal that opened the session; only this principal may use it. Empty means
 	// unauthenticated. What the principal may do depends on the credential of each request.
 	Principal string `json:"principal,omitempty"`
-	// Level is the lowest log level that the client wants; empty means no log messages.
+	// Level is the lowest log level that the client has set; empty if it has set none.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
 	// Followed are the URIs of the resources that the client subscribes to. A process that continues the session from its record
 	// subscribes to them when the client opens its GET stream.

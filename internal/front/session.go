@@ -114,20 +114,23 @@ func (s *session) lost(server string) bool {
 // notify sends a notification that is not part of any request, if the client has a stream open for such notifications. It drops
 // log messages below the client's level.
 func (s *session) notify(method string, params json.RawMessage) {
-	out := s.outside()
-	if level := s.minLevel(); method == "notifications/message" && (level == "" || !atLeast(params, level)) {
+	if method == "notifications/message" && (!s.logs() || !atLeast(params, s.minLevel())) {
 		return
 	}
-	if out != nil {
+	if out := s.outside(); out != nil {
 		out.notify(method, params)
 	}
 }
 
-// minLevel returns the lowest log level that the client wants; empty means no log messages.
+// logs reports whether the client gets log messages: a legacy client does, also if it has set no level. The level is then for the
+// server to decide (MCP 2025-11-25). A modern client names the level in each request.
+func (s *session) logs() bool { return s.minLevel() != "" || s.record.Load().Said.Version != "" }
+
+// minLevel returns the lowest log level that the client has set; empty if it has set none.
 func (s *session) minLevel() mcp.LoggingLevel { return s.record.Load().Level }
 
 // atLeast reports whether the log message with these params is at least as severe as the level minimum. If the level of the message
-// is unknown, it returns true.
+// is unknown or minimum is empty, it returns true.
 func atLeast(params json.RawMessage, minimum mcp.LoggingLevel) bool {
 	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
 	return at < 0 || at >= slices.Index(upstream.LogLevels, minimum)

@@ -32,7 +32,7 @@ type From struct {
 type Sink struct {
 	Progress, Log func(params json.RawMessage)
 	// Level is the lowest log level that the client wants; it matters only if Log is set. mcpx passes it to the server, which may
-	// ignore it and also send less severe messages. An empty or unknown level means debug.
+	// ignore it and also send less severe messages. An unknown level means debug. If it is empty, the server is told none.
 	Level string
 }
 

@@ -54,11 +54,11 @@ type level struct {
 }
 
 // logLevel returns the log level that the caller requires; debug if that is no level of MCP. It returns an empty string if
-// the caller wants no logs.
+// the caller wants no logs, or those that the server chooses to send.
 func (r *call) logLevel() mcp.LoggingLevel {
 	level := mcp.LoggingLevel(r.Sink.Level)
 	switch {
-	case r.Sink.Log == nil:
+	case r.Sink.Log == nil || level == "":
 		return ""
 	case !slices.Contains(LogLevels, level):
 		return mcp.LoggingLevelDebug

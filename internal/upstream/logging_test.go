@@ -199,8 +199,8 @@ func TestLogLevel(t *testing.T) {
 		fake           mcptest.Spec
 		legacy, modern []string
 	}{
-		{"taken", mcptest.Spec{}, []string{"warning", "debug"}, []string{"-", "warning", "error", "debug", "debug", "-"}},
-		{"not offered", mcptest.Spec{NoLogging: true}, nil, []string{"-", "warning", "error", "debug", "debug", "-"}},
+		{"taken", mcptest.Spec{}, []string{"warning", "debug"}, []string{"-", "warning", "error", "-", "debug", "-"}},
+		{"not offered", mcptest.Spec{NoLogging: true}, nil, []string{"-", "warning", "error", "-", "debug", "-"}},
 		{"refused", mcptest.Spec{FailMethods: []string{"logging/setLevel"}}, []string{"warning", "debug"}, nil},
 		{"not answered", mcptest.Spec{HangMethods: []string{"logging/setLevel"}}, []string{"warning", "debug"}, nil},
 	}
