@@ -2,8 +2,10 @@ package front
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +42,51 @@ func TestExtend(t *testing.T) {
 			if left := time.Until(w.last); w.last.IsZero() != (test.left == 0) || test.left > 0 && left != test.left {
 				t.Errorf("%d bytes after %v: %v", test.size, test.after, left)
 			}
+		}
+	})
+}
+
+// stuck is a ResponseWriter whose client reads nothing until the channel is closed.
+type stuck struct {
+	*httptest.ResponseRecorder
+	reads chan struct{}
+}
+
+func (s *stuck) Write(data []byte) (int, error) {
+	<-s.reads
+	return s.ResponseRecorder.Write(data)
+}
+
+// TestExchange_Flood: while the client does not read, notifications wait up to maxPending bytes, in their order. A question is still
+// sent then, and so is a notification larger than that, if no other waits.
+func TestExchange_Flood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := connectWith(t, Options{}, view.Options{})
+		w := &stuck{httptest.NewRecorder(), make(chan struct{})}
+		e := f.newExchange(w, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
+		e.notify("first", nil)
+		synctest.Wait() // the first notification is being written
+		params := json.RawMessage(`{"data":"` + strings.Repeat("x", 100) + `"}`)
+		for range 100_000 {
+			e.notify("later", params)
+		}
+		if !e.send([]byte(`{"method":"question"}`)) {
+			t.Error("the question was not sent")
+		}
+		close(w.reads)
+		synctest.Wait()
+		e.notify("large", json.RawMessage(`"`+strings.Repeat("x", maxPending)+`"`))
+		e.close()
+		body := w.Body.String()
+		if n := strings.Count(body, `"later"`); n < maxPending/200 || n > maxPending/100 {
+			t.Errorf("%d notifications came", n)
+		}
+		for _, part := range []string{`"first"`, `"later"`, `"question"`, `"large"`} {
+			at := strings.Index(body, part)
+			if at < 0 {
+				t.Fatalf("%s did not come, or not in its order", part)
+			}
+			body = body[at:]
 		}
 	})
 }

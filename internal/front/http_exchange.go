@@ -34,14 +34,13 @@ type exchange struct {
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
-	queued    chan []byte   // the events to write; nil before the first one. A nil message is a keep-alive
-	written   chan struct{} // closed when the goroutine that writes queued has ended; made together with queued
+	queued    [][]byte      // the events to write. A nil message is a keep-alive
+	pending   int           // bytes of queued
+	changed   sync.Cond     // signals that queued or closed has changed
+	written   chan struct{} // closed when the goroutine writeQueued has ended; nil before the first event
 	closed    bool
 	streaming bool // the event stream has begun; while the goroutine writeQueued runs, only it may use this field
 }
-
-// maxQueued is the highest number of messages of one response that wait to be written. The answer is not one of them.
-const maxQueued = 256
 
 // newExchange makes an exchange. It takes the accepted media types from the headers; if these name neither JSON nor event
 // streams, the client gets JSON.
@@ -74,53 +73,59 @@ func (e *exchange) free() {
 // notify sends a notification as an event. It drops the notification if too many messages wait to be written, or if the answer
 // has begun.
 func (e *exchange) notify(method string, params json.RawMessage) {
-	if !e.queue(wire.OneLine(notification(method, params))) {
+	if !e.queue(wire.OneLine(notification(method, params)), maxPending) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
 // send sends a request to the client as an event. It returns false if too many messages wait to be written, or if the answer
-// has begun.
-func (e *exchange) send(request []byte) bool { return e.queue(request) }
+// has begun. It has more room than notifications, so that a flood of them does not prevent a question.
+func (e *exchange) send(request []byte) bool { return e.queue(request, 2*maxPending) }
 
 // alive sends a keep-alive, so that proxies do not close the connection.
-func (e *exchange) alive() { e.queue(nil) }
+func (e *exchange) alive() { e.queue(nil, maxPending) }
 
-// queue adds a message to the event stream; nil adds a keep-alive. It returns false if too many messages wait, or if the answer
-// has begun.
-func (e *exchange) queue(message []byte) bool {
+// queue adds a message to the event stream; nil adds a keep-alive. It returns false if the answer has begun, or if other messages
+// wait and all together have more bytes than room.
+func (e *exchange) queue(message []byte, room int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	size := len(message) + eventSize
+	if e.closed || e.pending > 0 && e.pending+size > room {
 		return false
 	}
-	if e.queued == nil {
-		e.queued, e.written = make(chan []byte, maxQueued), make(chan struct{})
+	if e.written == nil {
+		e.changed.L, e.written = &e.mu, make(chan struct{})
 		go e.writeQueued() // the goroutine ends with close, which waits for it
 	}
-	select {
-	case e.queued <- message:
-		return true
-	default:
-		return false
-	}
+	e.queued, e.pending = append(e.queued, message), e.pending+size
+	e.changed.Signal()
+	return true
 }
 
+// writeQueued writes the queued messages. Those that were queued during a write are written together by the next one.
 func (e *exchange) writeQueued() {
 	defer close(e.written)
-	for message := range e.queued {
-		e.event(message)
+	for {
+		e.mu.Lock()
+		for len(e.queued) == 0 && !e.closed {
+			e.changed.Wait()
+		}
+		batch := e.queued
+		e.queued, e.pending = nil, 0
+		e.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		e.event(batch...)
 	}
 }
 
 // close refuses further events, and waits until all queued events are written. It may be called repeatedly.
 func (e *exchange) close() {
 	e.mu.Lock()
-	first := !e.closed && e.queued != nil
 	e.closed = true
-	if first {
-		close(e.queued)
-	}
+	e.changed.Signal()
 	e.mu.Unlock()
 	if e.written != nil {
 		<-e.written
@@ -131,7 +136,7 @@ func (e *exchange) close() {
 func (e *exchange) reopen() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed, e.queued, e.written = false, nil, nil
+	e.closed, e.written = false, nil
 }
 
 // start makes the response an event stream: it sends the status and the headers.
@@ -144,18 +149,28 @@ func (e *exchange) start() {
 	e.w.WriteHeader(http.StatusOK)
 }
 
-// event writes a message as an event; nil writes a comment that keeps the connection alive.
-func (e *exchange) event(message []byte) {
+// eventSize is the number of bytes that an event has beside its message.
+const eventSize = len("event: message\ndata: \n\n")
+
+// event writes messages as events; nil writes a comment that keeps the connection alive.
+func (e *exchange) event(messages ...[]byte) {
 	if !e.streaming {
 		e.start()
 	}
-	if message == nil {
-		e.write([]byte(": alive\n\n"))
-	} else {
-		e.front.traced(e.r.RemoteAddr, false, message)
-		out := append(make([]byte, 0, len(message)+24), "event: message\ndata: "...)
-		e.write(append(append(out, message...), "\n\n"...))
+	size := 0
+	for _, message := range messages {
+		size += len(message) + eventSize
 	}
+	out := make([]byte, 0, size)
+	for _, message := range messages {
+		if message == nil {
+			out = append(out, ": alive\n\n"...)
+			continue
+		}
+		e.front.traced(e.r.RemoteAddr, false, message)
+		out = append(append(append(out, "event: message\ndata: "...), message...), "\n\n"...)
+	}
+	e.write(out)
 	e.flush()
 }
 

@@ -31,7 +31,7 @@ type outgoing struct {
 	written func()
 }
 
-// maxPending is the maximum total size, in bytes, of the notifications in the queue.
+// maxPending is the maximum total size, in bytes, of the notifications that wait for one client. A single one may be larger.
 const maxPending = 1 << 20
 
 // messageWriter writes whole messages.
@@ -73,7 +73,7 @@ func (o *output) add(one outgoing) {
 // notify queues a notification. It does not block; it returns false if the queue is full.
 func (o *output) notify(message []byte) bool {
 	o.mu.Lock()
-	room := o.pending+len(message) <= maxPending
+	room := o.pending == 0 || o.pending+len(message) <= maxPending
 	if room {
 		o.pending += len(message)
 		o.queue = append(o.queue, outgoing{message: message})

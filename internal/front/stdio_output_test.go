@@ -37,6 +37,11 @@ func TestOutput(t *testing.T) {
 		o.now(say("one"))
 	}()
 	<-out.began
+	if !o.notify(make([]byte, maxPending+1)) {
+		t.Error("no room for a large notification alone")
+	}
+	clear(o.queue)
+	o.queue, o.pending = o.queue[:0], 0
 	o.now(say("two"))
 	if !o.notify([]byte("note")) {
 		t.Error("no room for a note")
