@@ -138,7 +138,7 @@ func (in *inside) call(
 ) (value json.RawMessage, outcome string, failure *programs.Failure) {
 	q := in.q
 	r := Request{
-		From:  request.From{Client: q.Client, Meta: q.Meta},
+		From:  request.From{Client: q.Client, Meta: q.Meta, Sink: request.Sink{Log: q.Sink.Log, Level: q.Sink.Level}},
 		Scope: q.Scope, Apps: q.Apps, ReadOnly: q.ReadOnly,
 		Server: c.Server, Tool: c.Tool, Arguments: c.Arguments,
 		Format: results.Format{JSON: true}, Native: true,

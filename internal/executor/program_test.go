@@ -111,6 +111,22 @@ return all.map(text => ({text, n: 1}))`))
 	}
 }
 
+// TestProgram_Logs: the client gets what servers log during the calls of a program, at its level.
+func TestProgram_Logs(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	e := executing(t, withPrograms(t, Options{}), nil, remote(fake)...)
+	var heard atomic.Int64
+	r := program(&caller.Client{ID: "a"}, `return await call("fake", "notify", {method: "notifications/message", params: {level: "error", data: "x"}, mine: true})`)
+	r.Sink = request.Sink{Level: "error", Log: func(json.RawMessage) { heard.Add(1) }}
+	if got := exec(t, e, r); got.IsError || heard.Load() != 1 {
+		t.Errorf("%d messages came: %s", heard.Load(), got.Content)
+	}
+	if told := fake.Log().Method("logging/setLevel"); len(told) != 1 {
+		t.Errorf("the level was set %d times", len(told))
+	}
+}
+
 // TestProgram_LongError: the event of a program's call has only the beginning of a long error.
 func TestProgram_LongError(t *testing.T) {
 	mcptest.NoLeaks(t)
