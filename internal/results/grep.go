@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/base/semaphore"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 )
 
@@ -263,7 +264,8 @@ func (h *result) grep(m *matcher, rows []string) (span, error) {
 }
 
 // matches reports whether an item or line matches. An item is matched as the upstream sent it and also in compact form, without
-// white space and needless escapes, as the model sees it.
+// white space and needless escapes, as the model sees it. An element that is a string is also matched without its quotes, since
+// ^ and $ mean the ends of the string.
 func (h *result) matches(m *matcher, i int) (bool, error) {
 	if h.items == nil {
 		if err := m.spend(len(h.units[i])); err != nil {
@@ -275,6 +277,11 @@ func (h *result) matches(m *matcher, i int) (bool, error) {
 	matches, err := m.match(h.items[i])
 	if matches || err != nil {
 		return matches, err
+	}
+	if text, ok := wire.Text(h.items[i]); ok && h.open != "{" {
+		if matches, err = m.match([]byte(text)); matches || err != nil {
+			return matches, err
+		}
 	}
 	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
 		return false, nil // the compact form is the same text, which did not match

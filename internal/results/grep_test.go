@@ -138,10 +138,11 @@ func TestGrep_Yields(t *testing.T) {
 	})
 }
 
-// TestResult_Grep: an item matches in the form that the model sees, or in the form that the server sent. In units of several
-// lines, ^ and $ match at each line.
+// TestResult_Grep: an item matches in the form that the model sees, or in the form that the server sent, and a string also by its
+// content. In units of several lines, ^ and $ match at each line.
 func TestResult_Grep(t *testing.T) {
 	items := &result{list: list{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}, open: "[", close: "]"}}
+	members := &result{list: list{items: []json.RawMessage{[]byte(`"a":"b"`), []byte(`"b":"c"`)}, open: "{", close: "}"}}
 	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, kind: pieces}
 	several := &result{units: []string{"a\r\n", "ab\n", "\n", "b"}}
 	for _, tt := range []struct {
@@ -152,6 +153,10 @@ func TestResult_Grep(t *testing.T) {
 		{items, `"a": 1`, `[{"a": 1}]`},
 		{items, `a/b`, `["a\/b"]`},
 		{items, `^"é"$`, `["é"]`},
+		{items, `^é$`, `["é"]`},
+		{items, `^a/b$`, `["a\/b"]`},
+		{members, `b":"c`, `{"b":"c"}`},
+		{members, `^b|b$`, `{}`},
 		{pieces, `^b$`, "1:a\nb\n3:b\n"},
 		{several, `^a$`, "1:a\r\n"},
 		{several, `b$`, "2:ab\n4:b"},
