@@ -20,6 +20,8 @@ type ValidationError struct {
 	Places [][]string
 	// More is the number of violations left out.
 	More int
+	// Reference means that a reference gives no value. What the tool takes then does not help the model.
+	Reference bool
 }
 
 func (e *ValidationError) Error() string {

@@ -90,7 +90,9 @@ func (r *replacer) object(object json.RawMessage, s *schema, path string, depth 
 			fault = own.Reason
 		}
 		if fault != "" {
-			return nil, Invalid(pointerOr(path) + ": " + fault)
+			invalid := Invalid(pointerOr(path) + ": " + fault)
+			invalid.Reference = true
+			return nil, invalid
 		}
 		return value, err
 	}

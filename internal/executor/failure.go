@@ -144,7 +144,7 @@ func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationE
 	f := &results.Failure{Code: results.CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
 	f.Text = f.Code + ": " + invalid.Error()
-	if t.tool == nil || misplaced != nil { // then it does not help to show what the tool takes
+	if t.tool == nil || misplaced != nil || invalid.Reference { // then it does not help to show what the tool takes
 		return f
 	}
 	left := maxInvalid - tokens.Ceiling(f.Text)

@@ -135,7 +135,8 @@ func TestReference_Bytes(t *testing.T) {
 	}
 }
 
-// TestReference_Refused: a reference that gives no value refuses the call, with its path, and no server is called.
+// TestReference_Refused: a reference that gives no value refuses the call, with its path, and no server is called. The types of the
+// tool are not shown, since they say nothing of references.
 func TestReference_Refused(t *testing.T) {
 	e, all := referring(t, Options{Files: FileOptions{Folders: []string{t.TempDir()}}}, nil)
 	handle := kept(t, e, sentBy("a"), "["+strings.Repeat(`{"a":1},`, 3000)+`{"a":2}]`)
@@ -163,6 +164,8 @@ func TestReference_Refused(t *testing.T) {
 			got := exec(t, e, r)
 			if text := contents(t, got)[0]; !got.IsError || !strings.HasPrefix(text, want) {
 				t.Errorf("%s: %s\nwant %s", test.value, text, want)
+			} else if strings.Contains(text, "Expected:") {
+				t.Errorf("%s: there are types in %s", test.value, text)
 			}
 		}
 	}
