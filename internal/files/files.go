@@ -75,7 +75,11 @@ func (f Folders) Create(path string, data []byte) (string, error) {
 		return "", refused("a file of %d bytes is too large; at most %d MB can be saved", len(data), maxBytes>>20)
 	}
 	at := places[0]
-	if err := at.create(data); err != nil {
+	err = at.create(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", refused("is in a folder that does not exist, and no folder is made; choose another")
+	}
+	if err != nil {
 		return "", explained(err)
 	}
 	return filepath.Join(append([]string{at.folder}, at.parts...)...), nil

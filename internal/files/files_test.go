@@ -153,6 +153,9 @@ func TestCreate(t *testing.T) {
 			t.Errorf("created %s", at)
 		}
 	}
+	if _, err := f.Create("missing/new", data); err == nil || !strings.Contains(err.Error(), "folder") {
+		t.Errorf("in a folder that is missing: %v", err) // of a new file "does not exist" says nothing
+	}
 	if got, _ := os.ReadFile(filepath.Join(folder, "old")); string(got) != "old" {
 		t.Errorf("replaced: %q", got)
 	}
