@@ -5,6 +5,7 @@ package arguments
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -35,6 +36,21 @@ func (e *ValidationError) Error() string {
 // Invalid returns an error with one violation, in the form "/path: what".
 func Invalid(violation string) *ValidationError {
 	return &ValidationError{Violations: []string{violation}, Places: [][]string{{}}}
+}
+
+// NotJSON says what is wrong with a text that should be JSON, and what stands before the mistake.
+func NotJSON(text []byte) string {
+	const most = 24
+	var wrong *json.SyntaxError
+	if !errors.As(json.Unmarshal(text, new(json.RawMessage)), &wrong) {
+		return "is not valid JSON"
+	}
+	end := len(text)
+	if strings.HasPrefix(wrong.Error(), "invalid character") {
+		end = int(wrong.Offset) - 1 // the offset is after the character
+	}
+	before := []rune(string(text[:end]))
+	return fmt.Sprintf("is not valid JSON: %v, after `%s`", wrong, string(before[max(0, len(before)-most):]))
 }
 
 // Notes are remarks on arguments that were accepted.
@@ -83,7 +99,7 @@ func (s *Schemas) read(raw, schema json.RawMessage, check bool, left *int) (json
 		}
 	}
 	if !json.Valid(object) {
-		return nil, Notes{}, Invalid("/: arguments is not valid JSON")
+		return nil, Notes{}, Invalid("/: arguments " + NotJSON(object))
 	}
 	object = c.repaired(object, check, left)
 	measured := measure(object)

@@ -21,7 +21,7 @@ func (s *Schemas) With(arguments, extra, schema json.RawMessage, message string)
 	}
 	given := map[string][]byte{}
 	if wire.Fields(object, func(name string, value []byte) bool { given[name] = value; return true }) != nil {
-		return nil, Invalid("/: arguments is not valid JSON")
+		return nil, Invalid("/: arguments " + NotJSON(object))
 	}
 	merged := bytes.TrimSuffix(bytes.TrimSpace(bytes.Clone(object)), []byte("}"))
 	fits := true

@@ -19,7 +19,7 @@ func TestWith(t *testing.T) {
 		{``, `{"paht":"/x"}`, "stray"},
 		{``, `{"path":"/x","other":1}`, "stray"},
 		{`[]`, `{"path":"/x"}`, "/: arguments must be an object"},
-		{`{"a`, `{"path":"/x"}`, "/: arguments is not valid JSON"},
+		{`{"a`, `{"path":"/x"}`, "/: arguments is not valid JSON: unexpected end of JSON input, after `{\"a`"},
 	} {
 		got, err := new(Schemas).With(json.RawMessage(test.sent), json.RawMessage(test.beside), schema, "stray")
 		text := string(got)

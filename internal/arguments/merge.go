@@ -22,7 +22,7 @@ func Merged(common, specific json.RawMessage) (json.RawMessage, error) {
 	merged := []byte{'{'}
 	add := func(written, value []byte) { merged = wire.AppendMember(merged, written, value) }
 	if wire.Fields(object, func(name string, _ []byte) bool { has[name] = true; return true }) != nil {
-		return nil, Invalid("/: is not valid JSON")
+		return nil, Invalid("/: " + NotJSON(object))
 	}
 	if wire.Members(shared, func(name string, written, value []byte) bool {
 		if !has[name] {
@@ -30,7 +30,7 @@ func Merged(common, specific json.RawMessage) (json.RawMessage, error) {
 		}
 		return true
 	}) != nil {
-		return nil, Invalid("/: arguments is not valid JSON")
+		return nil, Invalid("/: arguments " + NotJSON(shared))
 	}
 	// cannot fail, as object was read before
 	_ = wire.Members(object, func(_ string, written, value []byte) bool { add(written, value); return true })

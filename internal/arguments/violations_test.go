@@ -97,3 +97,19 @@ func TestViolations(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestNotJSON: a model that sends arguments in a string with a mistake is told where the mistake is.
+func TestNotJSON(t *testing.T) {
+	const is = "/: arguments is not valid JSON: "
+	for sent, want := range map[string]string{
+		`{"a":`:                 is + "unexpected end of JSON input, after `{\"a\":`",
+		`{"path":"C:\new\yet"}`: is + "invalid character 'y' in string escape code, after `{\"path\":\"C:\\new\\`",
+		`{"text":"éééé` + strings.Repeat("é", 40) + `",}`: is + "invalid character '}' looking for beginning of object key string, after `" +
+			strings.Repeat("é", 22) + "\",`",
+	} {
+		quoted, _ := json.Marshal(sent)
+		if _, _, err := new(Schemas).Read(quoted, nil, true); err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", sent, err, want)
+		}
+	}
+}

@@ -42,8 +42,11 @@ func ReadEach(list json.RawMessage) (each []json.RawMessage, violation string) {
 		list = json.RawMessage(text)
 	}
 	list = bytes.TrimSpace(list)
-	if len(list) == 0 || list[0] != '[' || wire.Elements(list, func(one []byte) bool { each = append(each, one); return true }) != nil {
+	if len(list) == 0 || list[0] != '[' {
 		return nil, "/each: must be an array of objects, the arguments of one call each"
+	}
+	if wire.Elements(list, func(one []byte) bool { each = append(each, one); return true }) != nil {
+		return nil, "/each: " + arguments.NotJSON(list)
 	}
 	switch {
 	case len(each) == 0:

@@ -152,6 +152,14 @@ func TestEach_Invalid(t *testing.T) {
 	}
 }
 
+// TestReadEach_NotJSON: a list in a string with a mistake is told where the mistake is, and not that it is no list.
+func TestReadEach_NotJSON(t *testing.T) {
+	const want = "/each: is not valid JSON: invalid character '}' after array element, after `[{\"a\":1}`"
+	if _, violation := ReadEach(json.RawMessage(`"[{\"a\":1}}]"`)); violation != want {
+		t.Errorf("got %s, want %s", violation, want)
+	}
+}
+
 // TestEach_LargeArguments: arguments for all calls are refused if they would need too much memory, as each call gets a copy.
 func TestEach_LargeArguments(t *testing.T) {
 	mcptest.NoLeaks(t)
