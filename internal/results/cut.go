@@ -261,6 +261,9 @@ func rawBlocks(blocks []wire.Block, accept func(wire.Block) bool) []json.RawMess
 // part after part always comes to the end.
 func (p Pages) cut(h *result, wanted span, limit int, args ReadArguments, about string) string {
 	line := rest{total: wanted.len(), first: args.Handle == ""}
+	if wanted.list == nil && args.Limit == 0 {
+		line.total = h.count() // also of what is before the offset
+	}
 	kept := "" // the new handle of h, if a grep leaves out much of h; the text then says how to read the rest of h
 	if line.first && h.omitsMuch(wanted) {
 		kept = p.keep(h)

@@ -269,6 +269,19 @@ func TestStore_Elsewhere(t *testing.T) {
 	}
 }
 
+// TestRead_Total: each page of a list says how many items the whole list has, also a later one.
+func TestRead_Total(t *testing.T) {
+	store := NewStore(nil)
+	p := Pages{Store: &store, Limit: 400}
+	handle := p.Keep("["+strings.Repeat(`{"a":1,"b":"some words"},`, 999)+"null]", false)
+	for _, offset := range []int{0, 10, 500} {
+		page, err := p.Read(t.Context(), ReadArguments{Handle: handle, Offset: offset})
+		if err != nil || !strings.Contains(page.Text, " of 1000 items left: ") {
+			t.Errorf("offset %d: %v, %s", offset, err, page.Text)
+		}
+	}
+}
+
 // TestStore_Away: if the store cannot be reached at the moment, a handle is not reported as unknown.
 func TestStore_Away(t *testing.T) {
 	s := NewStore(away{newStore().kept})
