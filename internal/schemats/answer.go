@@ -12,8 +12,10 @@ type answer struct {
 	estimate func(string) int
 	said     said
 	cut      bool // a description was cut
-	// apartTypes counts the tools so far whose arguments were written as a separate type, not as parameters.
+	// apartTypes counts the tools so far whose arguments were written as a separate type, not as parameters, and the numbers that
+	// other types have in their names.
 	apartTypes int
+	names      map[string]int // the names of types in use; see freeName
 }
 
 // said records what the text of an answer contains so far, so that it is not written again.
@@ -88,6 +90,7 @@ func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []c
 		list[i] = r
 	}
 	names.name()
+	a.names = names.used
 	return a, list
 }
 
@@ -188,18 +191,34 @@ func (a *answer) parts(t *converted) (head, types, sig, separate string, lossy b
 // apart returns type statements for a tool whose arguments cannot be written as parameters: Args, which the printer p writes, and
 // Result, which q writes. If several tools in an answer have such types, their names are numbered.
 func (a *answer) apart(t *converted, p, q *printer) string {
-	number := ""
-	if a.apartTypes++; a.apartTypes > 1 {
-		number = strconv.Itoa(a.apartTypes)
-	}
-	if name := "Args" + number; !t.in.root.named || t.in.root.name != name { // a recursive type may already have this name
+	number := a.number(t)
+	if name := "Args" + number; !t.in.isCalled(name) {
 		p.statement(name, t.in.root.ref())
 	}
 	switch {
 	case t.brief != "":
 		q.write("type Result", number, " = ", strings.TrimPrefix(t.brief, ": "), ";\n")
-	case t.out != nil && !q.saysNothing(t.out):
+	case t.out != nil && !t.out.isCalled("Result"+number) && !q.saysNothing(t.out):
 		q.statement("Result"+number, t.out.root.ref())
+	}
+	if len(p.b)+len(q.b) == 0 {
+		return ""
 	}
 	return "\n" + strings.TrimSuffix(string(p.b)+string(q.b), "\n")
 }
+
+// number returns the number that the types Args and Result of t get. No other type has these names with this number.
+func (a *answer) number(t *converted) (number string) {
+	free := func(name string, s *schema) bool { return a.names[name] == 0 || s.isCalled(name) }
+	for {
+		if a.apartTypes++; a.apartTypes > 1 {
+			number = strconv.Itoa(a.apartTypes)
+		}
+		if free("Args"+number, t.in) && free("Result"+number, t.out) {
+			return number
+		}
+	}
+}
+
+// isCalled reports whether the root of s is a recursive type with this name.
+func (s *schema) isCalled(name string) bool { return s != nil && s.root.named && s.root.name == name }

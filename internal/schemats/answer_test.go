@@ -3,6 +3,7 @@ package schemats
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,27 @@ func TestComplete_Marks(t *testing.T) {
 				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestAll_NamesOnce: no two types of an answer have the same name, also if types of the schemas are called Args or Result.
+func TestAll_NamesOnce(t *testing.T) {
+	const itself = `{"type":"object","properties":{"v":{"type":"number"},"next":{"$ref":"#"}}}`
+	const shared = `{"type":"object","properties":{"a":{"$ref":"#/$defs/Args"},"b":{"$ref":"#/$defs/Args"},"c":{"$ref":"#/$defs/Args"}},"$defs":{"Args":` +
+		`{"type":"object","properties":{"first":{"type":"string"},"second":{"type":"string"},"third":{"type":"string"}}}}}`
+	apart := tool("apart", "", props(`"a b":{"type":"string"},"c":{"type":"number"}`))
+	recursive := Tool{Name: "recursive", Input: json.RawMessage(itself), Output: json.RawMessage(itself)}
+	small := func(s string) int { return strings.Count(s, "Schema")*1000 + len(s)/10 }
+	statement := regexp.MustCompile(`(?m)^type (\w+) =`)
+	for _, tools := range [][]Tool{{recursive}, {apart, recursive}, {recursive, apart}, {tool("shared", "", shared), apart}, {recursive, recursive, apart}} {
+		texts, _ := All(tools, full, small)
+		text, seen := strings.Join(texts, "\n\n"), map[string]bool{}
+		for _, m := range statement.FindAllStringSubmatch(text, -1) {
+			if seen[m[1]] {
+				t.Errorf("%s is there twice:\n%s", m[1], text)
+			}
+			seen[m[1]] = true
+		}
 	}
 }
 

@@ -144,7 +144,10 @@ func (s *sharing) add(doc *schema, input bool) {
 	t := root.body.body()
 	switch {
 	case root.recursive:
-		root.name = root.hint
+		if root.name = root.hint; s.used[root.name] > 0 { // by another tool of the text
+			root.name = freeName(root.hint, s.used)
+		}
+		s.used[root.name] = 1
 		s.walked[root.body] = true
 		s.parts(t, true, root.hint)
 	case input && t.kind != tRef:
