@@ -56,6 +56,8 @@ func TestGrep(t *testing.T) {
 		{"a selection of one page of many", `b`, ".rows[].name", `{"content":[` + text(`{"rows":`+list+`,"next_cursor":"bzoy"}`) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match]", "\n[not selected: .next_cursor \"bzoy\"]"}, `{"result":["b","b"]}`},
 		{"JSON Lines", `"b"`, "", `{"content":[` + text("{\"id\":1,\"n\":\"a\"}\n{\"id\":2,\"n\":\"b\",\"x\":[]}\n{\"id\":3}") + `]}`, []string{`{"id":2,"n":"b","x":[]}` + "\n[1 of 3 items match]"}, `{"result":[{"id":2,"n":"b","x":[]}]}`},
 		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"2:two\n[1 of 3 lines of .stdout match]"}, ""},
+		{"lines of a JSON string", `^two`, "", `{"content":[` + text(`"one\ntwo\nthree"`) + `]}`, []string{"2:two\n[1 of 3 lines match]"}, ""},
+		{"a JSON string with one line", `one`, "", `{"content":[` + text(`"one two"`) + `]}`, []string{`"one two"`}, ""},
 		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match]"}, `{"result":["b"]}`},
 		{"structuredContent that a text says", `b`, "", `{"content":[` + text(`["a","b"]`) + `],"structuredContent":{"result":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items match]"}, `{"result":["b"]}`},
 		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"2:b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match]"}, ""},

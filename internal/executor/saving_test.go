@@ -39,6 +39,7 @@ func TestSave(t *testing.T) {
 	for name, test := range map[string]struct{ kept, filter, want string }{
 		"text":  {text, "", text},
 		"list":  {list, "", list},
+		"json":  {string(wire.Encode(text)), "", string(wire.Encode(text))},
 		"one":   {list, ".[0].t", `é "$result"`},
 		"item":  {list, ".[0].a", "1.10"},
 		"image": {blocks, ".content[0]", string(png)},

@@ -21,9 +21,11 @@ func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) 
 		return data, nil
 	}
 	if filter == "" {
-		if value, err = p.Value(ctx, handle, "", true); err != nil {
+		h, err := p.known(ctx, handle)
+		if err != nil {
 			return nil, err
 		}
+		return []byte(h.whole()), nil
 	}
 	if text, ok := wire.WholeText(value); ok {
 		return []byte(text), nil

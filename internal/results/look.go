@@ -17,7 +17,7 @@ func (p Pages) look(h *result, room int) string {
 		}
 	}
 	about := ""
-	if h.value != nil {
+	if h.value != nil && h.value[0] != '"' {
 		about = "[shape: " + h.shape(min(shapeTokens, room/10)) + "]"
 	}
 	if p.Preview > 0 && !h.verbatim {

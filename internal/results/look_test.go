@@ -44,6 +44,7 @@ func TestCut_FirstLook(t *testing.T) {
 			`[shape: [2000 of {id: number, tags: [1 of string]}]]`, `[N of 2000 items left: ` + call + `,"offset":N}}` + also}},
 		{"lines of a string", `{"code":0,"out":"` + many(3000, `line %d`, `\n`) + `","err":""}`, Pages{}, `{"code":0,"out":"line 0\nline 1\n`, []string{
 			`[shape: {code: number, out: string, err: string}]`, `[N of 3000 lines of .out left: ` + call + `,"offset":N}}` + also}},
+		{"lines of a JSON string", `"` + many(3000, `line %d`, `\n`) + `"`, Pages{}, `"line 0\nline 1\n`, []string{`[N of 3000 lines left: ` + call + `,"offset":N}}` + also}},
 		{"a long member beside short ones", `{"v":1,"a":[` + rows + `],"b":[` + rows + `]}`, Pages{}, `{"v":1,"a":[{"id":0,"tags":["a"]},`, []string{
 			`[N of 2000 items of .a of this item left: ` + call + `,"offset":N}}]`,
 			`[shape: {v: number, a: [2000 of {id: number, tags: [1 of string]}], b: [2000 of {id: number, tags: [1 of string]}]}]`,

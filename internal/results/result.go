@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -11,8 +12,9 @@ import (
 )
 
 // divide makes a result of a text. The result is divided into the items of a list if the text is JSON with a list, or contains
-// exactly one piece of JSON and this piece has a list and is at least half of the text. Otherwise, and for very long lists and verbatim
-// results, the result is divided into lines. These are the lines of the parameter compressed, which is the text as the model sees it.
+// exactly one piece of JSON and this piece has a list and is at least half of the text. If the text is a JSON string with several
+// lines, the result is divided into these lines. Otherwise, and for very long lists and verbatim results, the result is divided into
+// the lines of the parameter compressed, which is the text as the model sees it.
 func (p Pages) divide(text, compressed string, verbatim bool) *result {
 	h := &result{principal: p.Principal, origin: p.Origin, verbatim: verbatim}
 	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -25,6 +27,11 @@ func (p Pages) divide(text, compressed string, verbatim bool) *result {
 		h.value = valueOf(pieces)
 		if piece := pieces[0]; len(pieces) == 1 && 2*(piece.End-piece.Start) >= len(plain) && p.listIn(h) {
 			h.before, h.after = plain[:piece.Start], plain[piece.End:]
+			return h
+		}
+	} else if ok && value[0] == '"' && !verbatim {
+		h.value = value
+		if bytes.Contains(value, []byte(`\n`)) && p.linesIn(h, place{0, len(value)}) {
 			return h
 		}
 	}

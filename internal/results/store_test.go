@@ -269,6 +269,29 @@ func TestStore_Elsewhere(t *testing.T) {
 	}
 }
 
+// TestValue_String: of a text that is a JSON string, a reference gets what a filter gets: the JSON in it, or the string, and not
+// the string with its quotes in another string. The text remains as it is.
+func TestValue_String(t *testing.T) {
+	store := NewStore(nil)
+	p := Pages{Store: &store, Limit: 400}
+	for text, want := range map[string]string{
+		`"one\ntwo"`:                    `"one\ntwo"`,
+		`"one two"`:                     `"one two"`,
+		`"[{\"a\":1},\n{\"a\":2}]"`:     "[{\"a\":1},\n{\"a\":2}]",
+		`one "two"`:                     `"one \"two\""`,
+		`"one\u0041\n` + "\u2028" + `"`: `"one\u0041\n` + "\u2028" + `"`,
+	} {
+		handle := p.Keep(text, false)
+		value, err := p.Value(t.Context(), handle, "", false)
+		if err != nil || string(value) != want {
+			t.Errorf("%s: %v, %s, want %s", text, err, value, want)
+		}
+		if data, err := p.Data(t.Context(), handle, ""); err != nil || want[0] == '"' && string(data) != text {
+			t.Errorf("%s: %v, saved as %s", text, err, data)
+		}
+	}
+}
+
 // TestRead_Total: each page of a list says how many items the whole list has, also a later one.
 func TestRead_Total(t *testing.T) {
 	store := NewStore(nil)

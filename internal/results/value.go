@@ -23,13 +23,8 @@ func (e *ValueError) Error() string { return e.Reason }
 // The error is the error of ctx, a [ValueError], [ErrBusy] or [state.ErrAway], or says that filters cannot be run. The value must
 // not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
-	h, err := p.get(ctx, handle)
-	switch {
-	case errors.Is(err, errRunning):
-		return nil, &ValueError{"handle", err.Error()}
-	case errors.Is(err, state.ErrUnknown):
-		return nil, &ValueError{"handle", "the result " + gone}
-	case err != nil:
+	h, err := p.known(ctx, handle)
+	if err != nil {
 		return nil, err
 	}
 	value := h.value
@@ -43,6 +38,18 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 		value = wire.Encode(h.whole())
 	}
 	return value, nil
+}
+
+// known returns a kept result, or a [ValueError] if there is none with this handle.
+func (p Pages) known(ctx context.Context, handle string) (*result, error) {
+	h, err := p.get(ctx, handle)
+	switch {
+	case errors.Is(err, errRunning):
+		err = &ValueError{"handle", err.Error()}
+	case errors.Is(err, state.ErrUnknown):
+		err = &ValueError{"handle", "the result " + gone}
+	}
+	return h, err
 }
 
 // valueOf returns the only output of a filter. The error is a [ValueError] if the filter fails, or if it has no output or more than
