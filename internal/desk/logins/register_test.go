@@ -62,3 +62,15 @@ func TestRegister(t *testing.T) {
 		web.Close()
 	}
 }
+
+// TestClient_Ends: a client is registered again before its secret expires, and not if the secret never does.
+func TestClient_Ends(t *testing.T) {
+	for _, c := range []struct {
+		expires time.Time
+		ends    bool
+	}{{time.Time{}, false}, {time.Now().Add(2 * time.Hour), false}, {time.Now().Add(30 * time.Minute), true}, {time.Now().Add(-time.Hour), true}} {
+		if got := (&client{Expires: c.expires}).ends(); got != c.ends {
+			t.Errorf("%v: %t", c.expires, got)
+		}
+	}
+}
