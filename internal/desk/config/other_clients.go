@@ -116,6 +116,7 @@ func (r *serverReader) otherClientKeys() []key {
 		{name: "exposed_tools", value: r.exposed()},
 		{name: "instructions", value: l.str(&s.Description)},
 		{name: "auto_start", value: r.autoStart()},
+		{name: "autoStart", value: r.autoStart()},
 	}
 }
 
@@ -145,7 +146,7 @@ func (l *loader) ofMCPProxy() []key {
 	}
 }
 
-// autoStart reads MCP-Dock's key auto_start. If it is false, MCP-Dock starts the server only when a user says so, and mcpx starts
+// autoStart reads MCP-Dock's key auto_start, or autoStart. If it is false, MCP-Dock starts the server only when a user says so, and mcpx starts
 // it when it is needed.
 func (r *serverReader) autoStart() value {
 	return value{schema: `{"type": "boolean"}`, read: func(n *node) {
