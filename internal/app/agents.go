@@ -15,6 +15,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/dial"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/transport"
@@ -191,7 +192,10 @@ func (g *agents) connections() connections {
 			out.ServersByAgent[agent] = make(map[string]agentServer)
 		}
 		out.ServersByAgent[agent][s.Name] = one
-		out.Servers, out.Tools = out.Servers+1, out.Tools+one.Tools
+		out.Tools += one.Tools
+		if one.State != dial.Away {
+			out.Servers++
+		}
 	}
 	out.All, out.Agents = out.Servers+out.Robots, slices.Sorted(maps.Keys(out.ServersByAgent))
 	return out

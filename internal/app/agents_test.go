@@ -208,7 +208,7 @@ func (r *robot) call(id, tool, n string) string {
 func TestAgents_Merged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := hosted(t, nil, fewRights, agentsRules)
-	e.toolServer(t, toolServer{tools: []string{"add", "time"}, label: "calculator "}, "a1", "")
+	calculator := e.toolServer(t, toolServer{tools: []string{"add", "time"}, label: "calculator "}, "a1", "")
 	e.await(t, "default-", 1)
 	// The same URL, but it must be treated as another server.
 	e.toolServer(t, toolServer{tools: []string{"lamp"}, label: "light "}, "a1", "")
@@ -260,6 +260,12 @@ func TestAgents_Merged(t *testing.T) {
 			t.Errorf("health lacks %s: %s", part, answer)
 		}
 	}
+	calculator.conn.CloseNow()
+	mcptest.WaitFor(t, "a server that is away, and no connection", dialPatience, func() bool {
+		_, answer, _ = e.visitor(t, "", modernEra, false).http(t, "GET", "/mcp_endpoint/health?key="+agentsKey, "", nil)
+		compact := strings.ReplaceAll(answer, ": ", ":")
+		return strings.Contains(compact, `"state":"away"`) && strings.Contains(compact, `"mcp_server_connections":2`) && strings.Contains(compact, `"total_connections":3`)
+	})
 }
 
 // TestAgents_Tenants: an agent sees only its own servers and the servers that auth.rights gives it. Other agents and other

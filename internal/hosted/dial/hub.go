@@ -484,6 +484,9 @@ func (h *Hub) Close() {
 	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
+// Away is the state of a server that has dialled in before and has no connection now.
+const Away = "away"
+
 // State says in words how a server is connected. It returns "" if no server with this served name has dialled in.
 func (h *Hub) State(served string) string {
 	h.mu.Lock()
@@ -492,7 +495,7 @@ func (h *Hub) State(served string) string {
 	case s == nil:
 		return ""
 	case s.live == nil && s.at == "":
-		return "away"
+		return Away
 	case s.live == nil:
 		return "dialled in at another replica"
 	}
