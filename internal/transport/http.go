@@ -30,6 +30,7 @@ type httpLink struct {
 
 	session atomic.Pointer[string] // Mcp-Session-Id, legacy only
 	refusal atomic.Pointer[string] // the server's error text that ended the session
+	absent  sync.Map               // the requests (see what) for which a status 404 does not mean that the session has ended
 	version atomic.Pointer[string] // MCP-Protocol-Version, once negotiated
 
 	ctx       context.Context // for streams that belong to no call; ends with Close

@@ -47,7 +47,7 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 	media := mediaType(resp)
 	switch {
 	case resp.StatusCode == http.StatusNotFound && a.link.session.Load() != nil:
-		return a.notFound(resp)
+		return a.notFound(ctx, resp)
 	case media == "text/event-stream" && resp.StatusCode < 300:
 		return a.streamed(ctx, resp)
 	case media == "text/html" && resp.StatusCode < 300:
@@ -58,18 +58,27 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 
 // notFound reads a response with status 404. It returns the JSON-RPC answer in the body if the server has evidently read the
 // request: the answer has the id of the request, or says that the method is unknown. Otherwise the 404 means that the session has
-// ended.
-func (a *response) notFound(resp *http.Response) (wire.Message, error) {
-	if mediaType(resp) == "application/json" {
-		message, err := a.plain(resp)
+// ended. But some servers also answer 404 to a certain tool, in each session. If the request was refused before, and the server still
+// accepts others, the session stays, and the status is the error; so it is for the same tool from then on.
+func (a *response) notFound(ctx context.Context, resp *http.Response) (wire.Message, error) {
+	media := mediaType(resp)
+	message, err := a.plain(resp)
+	if media == "application/json" && err == nil {
 		id, ours := wire.IntID(message.ID)
-		if err == nil && (wire.RPCCode(message.Error) == wire.MethodNotFound || ours && id == a.r.ID) {
+		if wire.RPCCode(message.Error) == wire.MethodNotFound || ours && id == a.r.ID {
 			return message, nil
 		}
 	}
-	if !a.asking {
-		a.link.life.Fail(ErrGone)
+	if a.asking {
+		return wire.Message{}, ErrGone
 	}
+	_, known := a.link.absent.Load(a.r.what())
+	ask := func(ask Outgoing) string { return a.link.refusedTo(ctx, ask) }
+	if status, ok := errors.AsType[*StatusError](err); ok && (known || a.r.Again) && refusesAll(a.r, status.text, ask) == "" {
+		a.link.absent.Store(a.r.what(), true)
+		return wire.Message{}, status
+	}
+	a.link.life.Fail(ErrGone)
 	return wire.Message{}, ErrGone
 }
 

@@ -86,6 +86,13 @@ type Outgoing struct {
 	// Answered is called when the response has been read, before the next message is read; may be nil. Links with a connection
 	// per request do not call it.
 	Answered func()
+	// Again means that the server has refused this request in an earlier session, because it did not know that session (ErrGone).
+	Again bool
+}
+
+// what names the method and, if there is one, the tool or prompt of a request.
+func (r Outgoing) what() string {
+	return r.Method + " " + wire.MemberText(wire.Member(r.Message, "params"), "name")
 }
 
 // Incoming handles the notifications and requests that a server sends. requestID is the id of the request on whose stream the

@@ -21,10 +21,11 @@ import (
 // call is a request with its two timers. clock bounds the whole call. idle bounds the time without progress, and is nil if there is
 // no such bound. told means that mcpx has told the server to cancel the request. MayHaveRun, a field of the request, is also set
 // here: after an attempt that the server may have executed, and after an answer in which the server required input.
+// again means that the server has refused the request, perhaps because it did not know the session.
 type call struct {
 	request.Request
 	clock, idle *clock.Clock
-	told        bool
+	told, again bool
 }
 
 // Call sends a request and returns the raw result, which is valid JSON in valid UTF-8. It ends within the request's
@@ -122,7 +123,6 @@ const maxAttempts = 3
 // server refuses a call because of its HTTP headers, attempts first reads the tools again, and then sends the call again.
 func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	var last *request.LostError // the error of an attempt that the server may have executed
-	forgotten := false          // an attempt was refused (HTTP error status or ErrGone), so a second refusal is final
 	reread := false             // the tools were read again, as an attempt was refused because of its headers
 	first := u.current()
 	for attempt := 1; ; attempt++ {
@@ -160,8 +160,8 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 		_, status := errors.AsType[*transport.StatusError](err)
 		refused := status || errors.Is(err, transport.ErrGone)
 		err, fresh := u.afterFailure(s, err)
-		fresh = fresh && !(refused && forgotten)
-		forgotten = forgotten || refused
+		fresh = fresh && !(refused && r.again) // a second refusal is final
+		r.again = r.again || refused
 		lost, ok := errors.AsType[*request.LostError](err)
 		if !ok {
 			return nil, afterRetry(last, err)

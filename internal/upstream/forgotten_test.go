@@ -218,3 +218,34 @@ func TestRefusedThenForgotten(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 }
+
+// TestNotFound_Tool: a server that answers 404 to a certain tool, in each session, loses one session by that. Other tools work on.
+func TestNotFound_Tool(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, at(transport.HTTP, server.URL))
+	call := func(tool string) error {
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
+		return err
+	}
+	server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404, Body: `{"detail":"no such backend"}`, Times: 5}.On("tools/call"))
+	for range 4 { // the first one is sent twice
+		err := call("destroy_echo")
+		if status, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(status.Reason, "404") || !strings.Contains(status.Reason, "no such backend") {
+			t.Errorf("%T %v", err, err)
+		}
+	}
+	if err := call("echo"); err != nil {
+		t.Error(err)
+	}
+	if n := server.Count("initialize"); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
+	}
+	server.KillSessions()
+	if err := call("echo"); err != nil {
+		t.Error(err)
+	}
+	if err := call("destroy_echo"); err != nil {
+		t.Error(err)
+	}
+}

@@ -59,6 +59,7 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	out.Again = r.again
 	s.setLevel(ctx, r)
 	s.listenFor(id, r)
 	defer s.unlisten(id, false)
