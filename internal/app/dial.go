@@ -59,7 +59,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 		shared := s.For != conf.DialSelf
 		one := policy.ServerRules{Overrides: rule.Overrides}
 		if shared {
-			one.Pin, one.Approved = conf.PinBlock, lock[approvedAs(&s)]
+			one.Dialled, one.Pin, one.Approved = true, conf.PinBlock, lock[approvedAs(&s)]
 			s.Unapproved = one.Approved == nil
 		}
 		dialled, rules.Servers[name] = append(dialled, s.Dialled), one

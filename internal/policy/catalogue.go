@@ -90,7 +90,7 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, unchan
 	}
 	visible := s.WithTools(kept)
 	if len(kept) == 0 {
-		visible.Hidden = hidden(len(s.Tools), by)
+		visible.Hidden = hidden(s, by)
 	}
 	return visible
 }
@@ -113,15 +113,14 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden returns a text that explains why no tool of a server is visible. tools is how many tools the server has, and by has the
-// config keys that hide them. If the caller's rights hide tools, the text is empty, because the caller must not learn of these
-// tools.
-func hidden(tools int, by []string) string {
+// hidden returns a text that explains why no tool of a server is visible. by has the config keys that hide its tools. If the
+// caller's rights hide tools, the text is empty, because the caller must not learn of these tools.
+func hidden(s *catalog.Server, by []string) string {
 	if slices.Contains(by, byRights) {
 		return ""
 	}
-	text := fmt.Sprintf("its %d tools are all hidden by %s", tools, strings.Join(by, ", "))
-	if tools == 1 {
+	text := fmt.Sprintf("its %d tools are all hidden by %s", len(s.Tools), strings.Join(by, ", "))
+	if len(s.Tools) == 1 {
 		text = "its only tool is hidden by " + by[0]
 	}
 	if slices.Contains(by, ByReadOnly) {
@@ -129,6 +128,9 @@ func hidden(tools int, by []string) string {
 	}
 	if slices.Contains(by, ByPin) {
 		text += " (mcpx lock approves them)"
+	}
+	if slices.Contains(by, byDial) {
+		text += " (an admin approves them: /api/dialled/" + s.Name + ")"
 	}
 	if slices.Contains(by, ByVisibility) {
 		text += " (meant for its own app)"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 )
 
 func snapshot(rules catalog.Rules, servers ...catalog.Server) *catalog.Snapshot {
@@ -87,15 +88,18 @@ func TestCatalogues_Identity(t *testing.T) {
 func TestCatalogues_Hidden(t *testing.T) {
 	rules := &Rules{Servers: map[string]ServerRules{
 		"all": {ReadOnly: true}, "one": {Deny: []string{"*"}}, "two": {Allow: []string{"x"}, ReadOnly: true}, "some": {Deny: []string{"a"}},
+		"lock": {Pin: conf.PinBlock}, "dial": {Pin: conf.PinBlock, Dialled: true},
 	}}
 	var c Catalogues
-	servers := []catalog.Server{server("all", "a", "b"), server("one", "a"), server("two", "a", "x"), server("some", "a", "b"), server("empty")}
+	servers := []catalog.Server{server("all", "a", "b"), server("lock", "a", "b"), server("dial", "a", "b"), server("one", "a"), server("two", "a", "x"), server("some", "a", "b"), server("empty")}
 	for range 2 { // the second catalogue is computed from the first
 		snap := c.Of(snapshot(rules, servers...))
 		for name, want := range map[string]string{
 			"all":  "its 2 tools are all hidden by read_only (a tool counts as read-only if it declares readOnlyHint)",
 			"one":  "its only tool is hidden by tools.deny",
 			"two":  "its 2 tools are all hidden by tools.allow, read_only (a tool counts as read-only if it declares readOnlyHint)",
+			"lock": "its 2 tools are all hidden by pin (mcpx lock approves them)",
+			"dial": "its 2 tools are all hidden by dial (an admin approves them: /api/dialled/dial)",
 			"some": "", "empty": "",
 		} {
 			if got := of(t, snap, name).Hidden; got != want {

@@ -40,6 +40,8 @@ type ServerRules struct {
 	// nil if none were approved. Pin says what happens to tools whose definition is not approved.
 	Approved map[string]string
 	Pin      conf.Pin
+	// Dialled means that the server has dialled in, so that an admin approves its definitions, and not mcpx lock.
+	Dialled bool
 	// Confirm says which calls the user must confirm.
 	Confirm conf.Confirm
 }
@@ -52,6 +54,7 @@ const (
 	ByReadOnly   = "read_only"
 	ByDisabled   = "disabled_tools"
 	ByPin        = "pin"
+	byDial       = "dial"
 )
 
 // See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the reason why the tool is hidden: one of
@@ -60,6 +63,9 @@ const (
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
 	if rules.Pin == conf.PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
+		if rules.Dialled {
+			return nil, byDial
+		}
 		return nil, ByPin
 	}
 	tool = r.Repaired(server, tool)
