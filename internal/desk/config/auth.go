@@ -338,7 +338,7 @@ func (l *loader) authServerObject(f *conf.AuthServer) object {
 	}}
 }
 
-const redirectsHelp = "where clients may have users sent back to: addresses, in which `*` matches a part between two slashes, and `loopback`. It replaces the default: `[\"loopback\", \"https://claude.ai/api/mcp/auth_callback\", \"https://claude.com/api/mcp/auth_callback\", \"https://chatgpt.com/connector_platform_oauth_redirect\", \"https://chatgpt.com/connector/oauth/*\", \"https://vscode.dev/redirect\", \"https://insiders.vscode.dev/redirect\", \"cursor://anysphere.cursor-mcp/oauth/callback\"]`"
+const redirectsHelp = "where clients may have users sent back to: addresses, in which `*` matches a part between two slashes, and `loopback`. It replaces the default: `[\"loopback\", \"https://claude.ai/api/mcp/auth_callback\", \"https://claude.com/api/mcp/auth_callback\", \"https://chatgpt.com/connector_platform_oauth_redirect\", \"https://chatgpt.com/connector/oauth/*\", \"https://vscode.dev/redirect\", \"https://insiders.vscode.dev/redirect\"]`. It lacks `cursor://anysphere.cursor-mcp/oauth/callback`, where Cursor has its users sent back to"
 
 func (l *loader) allowObject(a *conf.Allow) object {
 	return object{name: "allow", strict: true, keys: []key{

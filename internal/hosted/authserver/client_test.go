@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,12 +99,24 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%s: %v", address, !want)
 		}
 	}
+	docs, err := os.ReadFile("../../../docs/logins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(docs), "It replaces the default: `")
+	list, _, _ = strings.Cut(list, "`")
+	var documented []string
+	if err := json.Unmarshal([]byte(list), &documented); err != nil || !slices.Equal(sorted(documented), sorted(defaultRedirects)) {
+		t.Errorf("docs/logins.md has other defaults: %v, %v", documented, err)
+	}
 	for _, glob := range defaultRedirects {
 		if _, ok := redirect(glob); !ok && glob != loopback {
 			t.Errorf("%s is none itself", glob)
 		}
 	}
 }
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 // chatGPT is the metadata document that ChatGPT publishes, with another client_id.
 func chatGPT(id string) string {
