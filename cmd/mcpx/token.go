@@ -46,6 +46,9 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
+	if name, _, further := strings.Cut(cmd.Name, "/"); further { // else it would be a token of the principal before the slash
+		return &usageError{hintError{"the name of a token has no /: " + cmd.Name, "a further token of " + name + ": " + c.hint("token", "new", name)}}
+	}
 	token, digest := app.NewToken()
 	s.absent = true
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {

@@ -34,6 +34,7 @@ func TestToken(t *testing.T) {
 		t.Fatalf("%q, %v\n%s", ci, err, data)
 	}
 	run("must have a name", exitConfig, "token", "new", "a b")
+	run("mcpx token new ci", exitUsage, "token", "new", "ci/b")
 	run("  groups: dev, ops", 0, "token", "list")
 	run("must be a time to come", 80, "token", "new", "ci", "--expires", "0d")
 	other := run("mcpx_", 0, "token", "new", "other")
