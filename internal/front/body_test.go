@@ -78,6 +78,8 @@ func TestBody(t *testing.T) {
 		"a broken connection":  {io.MultiReader(strings.NewReader("{"), iotest.ErrReader(io.ErrClosedPipe)), 100, nil, 400, "the body could not be read"},
 		"compressed":           {&zipped, int64(zipped.Len()), []string{"Content-Encoding", "gzip"}, 415, "the body must not be compressed"},
 		"compressed, unsaid":   {bytes.NewReader(zipped.Bytes()), int64(zipped.Len()), nil, 400, "invalid JSON"},
+		"no object":            {strings.NewReader(`"hello"`), -1, nil, 400, "the message must be a JSON object"},
+		"an empty batch":       {strings.NewReader("[]"), -1, nil, 400, "the message must be a JSON object"},
 		"said to be identical": {strings.NewReader(message(0)), -1, []string{"Content-Encoding", "identity"}, 200, `"id":"end"`},
 	} {
 		w := posted(f.Front, nil, test.body, test.length, test.headers...)

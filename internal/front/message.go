@@ -61,6 +61,8 @@ func readMessage(data []byte) *message {
 	// Invalid input is refused here, because two parsers may understand it differently. Also, a strict upstream server might
 	// end its session because of invalid input, which would end the calls of all clients.
 	switch {
+	case err != nil && wire.Valid(data):
+		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the message must be a JSON object"}
 	case err != nil || !m.Valid:
 		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid JSON"}
 	case !m.UTF8:
