@@ -253,11 +253,24 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	for i, r := range cfg.Auth.Rights {
 		at := fmt.Sprintf("auth.rights[%d].", i)
 		all = slices.Concat(all,
-			unmatched(at+"servers: no server is called %q", r.Servers, servers, matches),
-			unmatched(at+"tools.allow: no server is named by %q", r.Allow, given, ofServer),
-			unmatched(at+"tools.deny: no server is named by %q", r.Deny, denied, ofServer),
-			unmatched(at+"views: no view is called %q", r.Views, views, matches),
-			unmatched(at+"deny: no server is called %q, or has such a tool", r.TakeAway, denied, ofEither))
+			unmatched(at+"servers: no server is called %q", undialled(cfg, r.Servers), servers, matches),
+			unmatched(at+"tools.allow: no server is named by %q", undialled(cfg, r.Allow), given, ofServer),
+			unmatched(at+"tools.deny: no server is named by %q", undialled(cfg, r.Deny), denied, ofServer),
+			unmatched(at+"views: no view is called %q", undialled(cfg, r.Views), views, matches),
+			unmatched(at+"deny: no server is called %q, or has such a tool", undialled(cfg, r.TakeAway), denied, ofEither))
 	}
 	return all
+}
+
+// undialled returns the patterns that cannot mean a server which may dial in.
+func undialled(cfg *config.Config, patterns []string) []string {
+	if cfg.Dial == nil {
+		return patterns
+	}
+	return slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool {
+		server, _, _ := strings.Cut(strings.TrimPrefix(pattern, config.ViewServer), ".")
+		return slices.ContainsFunc(cfg.Dial.Allow, func(r conf.DialRule) bool {
+			return slices.ContainsFunc(r.Names, func(name string) bool { return matches(name, server) || matches(server, name) })
+		})
+	})
 }

@@ -31,6 +31,25 @@ func TestUnknownInRights(t *testing.T) {
 	}
 }
 
+// TestUnknownInRights_Dial: there is no warning for patterns that fit a server which may dial in.
+func TestUnknownInRights_Dial(t *testing.T) {
+	cfg := &config.Config{
+		ForCalls: config.ForCalls{Dial: &conf.Dial{Allow: []conf.DialRule{{Names: []string{"scope", "lab-*"}}}}},
+		OverHTTP: config.OverHTTP{Auth: &config.Auth{Rights: []conf.Right{
+			{Servers: []string{"scope", "lab-1", "sc*", "scop"}, Views: []string{"servers/scope", "servers/scop"}, Allow: []string{"lab-2.get_*"}},
+			{TakeAway: []string{"lab*", "scope.write", "lap"}},
+		}}},
+	}
+	want := []string{
+		`auth.rights[0].servers: no server is called "scop"`,
+		`auth.rights[0].views: no view is called "servers/scop"`,
+		`auth.rights[1].deny: no server is called "lap", or has such a tool`,
+	}
+	if got := UnknownInRights(cfg); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestUnknownInRights_Effective: there is no warning for patterns that have an effect. Patterns may name the built-in server.
 // Patterns that deny may also use the name under which mcpx serves a server. Patterns that permit must use its name in the
 // config file.
