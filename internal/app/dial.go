@@ -179,8 +179,8 @@ func (a *App) listDialled() []dialledServer {
 // readDialled answers with the definitions of the tools of a server that has dialled in, and their digest.
 func (a *App) readDialled(w http.ResponseWriter, name string) {
 	server, ok := a.Registry.Snapshot().Server(name)
-	if !ok || a.dialled.State(name) == "" {
-		http.Error(w, "no server has dialled in as "+name, http.StatusNotFound)
+	if !ok || a.dialled.State(name) == "" || !server.Known {
+		http.Error(w, notDialled(name), http.StatusNotFound)
 		return
 	}
 	present, tools := make(Lock), make([]json.RawMessage, len(server.Tools))
@@ -189,6 +189,10 @@ func (a *App) readDialled(w http.ResponseWriter, name string) {
 		tools[i] = server.Tools[i].Raw
 	}
 	httpd.WriteJSON(w, http.StatusOK, map[string]any{"name": name, "digest": digestOf(present[name]), "tools": tools})
+}
+
+func notDialled(name string) string {
+	return "no server has dialled in as " + name + ", or it has not listed its tools yet"
 }
 
 // digestOf returns a digest of the definitions of all tools of a server. tools has the digest of each definition, by the name
@@ -206,7 +210,7 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 	at := slices.IndexFunc(all, func(s dial.Server) bool { return s.Dialled.Server == name })
 	server, ok := a.Registry.Snapshot().Server(name)
 	if !ok || at < 0 || !server.Known {
-		http.Error(w, "no server has dialled in as "+name+", or it has not listed its tools yet", http.StatusNotFound)
+		http.Error(w, notDialled(name), http.StatusNotFound)
 		return
 	}
 	present := make(Lock)

@@ -300,6 +300,21 @@ func TestDial_Unapproved(t *testing.T) {
 	}
 }
 
+// TestDial_Unlisted: of a server that has not listed its tools yet, an admin reads no empty list, which could not be approved.
+func TestDial_Unlisted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice"]},{"principals":["carol"],"admin":true}]`, dialRules)
+	conn, err := e.dialIn(t, "alice", "shared", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	carol := e.visitor(t, "carol", modernEra, false)
+	if status, text, _ := carol.http(t, "GET", "/api/dialled/shared", "", nil); status != 404 || !strings.Contains(text, "has not listed its tools") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // TestDial_Reviewed: an admin reads the tool definitions of a server, and approves exactly these. If the server has changed a
 // definition meanwhile, nothing is approved.
 func TestDial_Reviewed(t *testing.T) {
