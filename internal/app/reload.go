@@ -286,6 +286,9 @@ func (a *App) reload(to *config.Config) error {
 	}
 	a.LogWarnings(to)
 	later := config.NextStart(a.Config, to)
+	if to.Auth == nil && next.config.Auth != nil {
+		later = append(later, "auth")
+	}
 	if len(later) > 0 {
 		a.log.Warn("config keys that take effect after a restart", "keys", later)
 	}
@@ -296,7 +299,7 @@ func (a *App) reload(to *config.Config) error {
 		a.rebuild()
 	}
 	a.reloaded = Reloaded{Changes: changes, Later: later, Unavailable: to.ServerFaults()}
-	a.reloaded.Changed, a.reloaded.Keys = config.Changed(before.config, to)
+	a.reloaded.Changed, a.reloaded.Keys = config.Changed(before.config, next.config)
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(before.config.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
 	return nil

@@ -118,3 +118,17 @@ func TestReloader_LaterPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestReload_AuthRemoved: a reload does not say that the removal of auth is in force, because the tokens are valid until mcpx restarts.
+func TestReload_AuthRemoved(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice"]}]`, "")
+	open := *e.app.current.Load().config
+	open.Auth = nil
+	if err := e.app.reload(&open); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.app.reloaded; len(got.Keys) > 0 || !slices.Contains(got.Later, "auth") {
+		t.Errorf("in force %q, later %q", got.Keys, got.Later)
+	}
+}
