@@ -1,11 +1,11 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/aes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
 	"time"
 
@@ -60,24 +60,31 @@ func (v *Verifier) Agent(token string) (*Proof, error) {
 	case len(token) > maxAgentToken:
 		return nil, invalid(errors.New("it is too long for a token of an agent"))
 	}
-	agent, until, err := s.options.Agents.open(token)
+	agent, by, until, err := s.options.Agents.open(token)
 	if err == nil && !agentID.MatchString(agent) {
 		err = errAgentID
 	}
 	if err != nil {
 		return nil, invalid(err)
 	}
-	return &Proof{&caller.Principal{ID: AgentKind + " " + agent, Name: conf.Agents + agent}, s.agents.valid, until}, nil
+	return &Proof{&caller.Principal{ID: AgentKind + " " + agent, Name: conf.Agents + agent}, s.agents[by].valid, until}, nil
 }
 
 // maxAgentToken is the maximum length of a token of an agent, in bytes.
 const maxAgentToken = 4 << 10
 
-// open verifies a token. It returns the agent, and the time (until) at which the token expires; the zero time means never.
-func (a *Agents) open(token string) (agent string, until time.Time, err error) {
+// keyOfAgents is a key, and whether it signs or encrypts the tokens that are accepted by it.
+type keyOfAgents struct {
+	key    string
+	signed bool
+}
+
+// open verifies a token. It returns the agent, the key that fits, and the time (until) at which the token expires; the zero time means
+// never.
+func (a *Agents) open(token string) (agent string, by keyOfAgents, until time.Time, err error) {
 	signed := strings.Count(token, ".") == 2
 	if !signed && !a.Encrypted {
-		return "", until, errors.New("it is not signed; mcpx token agent makes signed tokens")
+		return "", by, until, errors.New("it is not signed; mcpx token agent makes signed tokens")
 	}
 	err = errors.New("no key")
 	for _, key := range a.Keys {
@@ -87,10 +94,10 @@ func (a *Agents) open(token string) (agent string, until time.Time, err error) {
 			agent, err = openEncrypted(token, key)
 		}
 		if err == nil {
-			return agent, until, nil
+			return agent, keyOfAgents{key, signed}, until, nil
 		}
 	}
-	return "", time.Time{}, err
+	return "", by, time.Time{}, err
 }
 
 func openSigned(token, key string) (agent string, until time.Time, err error) {
@@ -151,14 +158,22 @@ func encryptionKey(text string) []byte {
 	return key
 }
 
-// newAgents returns the one credential that stands for the tokens of all agents, or nil if no such tokens are accepted. If
-// Options.Agents has not changed, newAgents returns the credential of the previous state, so that connections stay valid.
-func newAgents(o *Options, previous *State) *credential {
-	switch {
-	case o.Agents == nil:
+// newAgents returns the credentials that stand for the tokens of all agents, one for each key, or nil if no such tokens are accepted. The
+// credentials of keys that the previous state has too are kept, so that connections stay valid.
+func newAgents(o *Options, previous *State) map[keyOfAgents]*credential {
+	if o.Agents == nil {
 		return nil
-	case previous.agents != nil && reflect.DeepEqual(previous.options.Agents, o.Agents):
-		return previous.agents
 	}
-	return newCredential(conf.Token{}, nil)
+	all := make(map[keyOfAgents]*credential)
+	for _, key := range o.Agents.Keys {
+		for _, by := range []keyOfAgents{{key, true}, {key, false}} {
+			if by.signed || o.Agents.Encrypted {
+				all[by] = cmp.Or(previous.agents[by], all[by])
+				if all[by] == nil {
+					all[by] = newCredential(conf.Token{}, nil)
+				}
+			}
+		}
+	}
+	return all
 }

@@ -116,6 +116,10 @@ func TestAgent_Change(t *testing.T) {
 	if proof.Revoked.Err() != nil {
 		t.Error("ended by a reload that changed nothing")
 	}
+	v.SetOptions(options(&Agents{Keys: []string{"another key", agentKey}, Encrypted: true}))
+	if proof.Revoked.Err() != nil {
+		t.Error("ended by a key beside its own")
+	}
 	v.SetOptions(options(&Agents{Keys: []string{"another key"}}))
 	if proof.Revoked.Err() == nil {
 		t.Error("not ended with its key")

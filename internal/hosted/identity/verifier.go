@@ -100,9 +100,9 @@ type State struct {
 	options      *Options
 	base         string // canonical public URL; empty if there is none
 	tokens       map[[sha256.Size]byte]*credential
-	issuers      map[string]*issuer // by URL
-	certificates *credential        // nil if certificates are not accepted
-	agents       *credential        // nil if tokens of agents are not accepted
+	issuers      map[string]*issuer          // by URL
+	certificates *credential                 // nil if certificates are not accepted
+	agents       map[keyOfAgents]*credential // nil if tokens of agents are not accepted
 	names        *names
 
 	mu       sync.Mutex
@@ -206,8 +206,10 @@ func (s *State) Revoke(next *State) {
 	if s.certificates != nil && s.certificates != next.certificates {
 		s.certificates.revoke()
 	}
-	if s.agents != nil && s.agents != next.agents {
-		s.agents.revoke()
+	for by, c := range s.agents {
+		if next.agents[by] != c {
+			c.revoke()
+		}
 	}
 }
 
