@@ -81,6 +81,29 @@ func TestRevoked_CallsThatGoOn(t *testing.T) {
 	}
 }
 
+// TestRevoked_Changed: a call ends if its token gets other groups, and its error does not say that the token is gone, which is still
+// valid.
+func TestRevoked_Changed(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, everybody, "")
+	_, waits := waitingCall(t)
+	alice := e.visitor(t, "alice", modernEra, false)
+	answer := make(chan string, 1)
+	go func() { answer <- alice.ask(t, "/mcp", "tools/call", execute("fake", "slow", waits)) }() // ends with the reload
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fakes["fake"].Log().Calls("slow")) == 1 })
+	to := e.withTokens("alice")
+	to.Auth.Tokens[len(to.Auth.Tokens)-1].Groups = []string{"others"}
+	if err := e.app.reload(to); err != nil {
+		t.Fatal(err)
+	}
+	if said := <-answer; !strings.Contains(said, "what it gives was changed") {
+		t.Errorf("the call: %s", said)
+	}
+	if said := alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"hello"}`)); !strings.Contains(said, "hello") {
+		t.Errorf("afterwards: %s", said)
+	}
+}
+
 // TestRevoked_AtAnotherReplica: a call that another replica has passed on goes on after its client has got a handle, and ends with
 // the token of its request.
 func TestRevoked_AtAnotherReplica(t *testing.T) {

@@ -89,7 +89,7 @@ func Until(ctx context.Context) time.Time {
 // ErrRevoked is the cause with which a request is cancelled when its credential is revoked: a reload of the config has removed the
 // credential, or its login at the authorization server inside mcpx was ended. Calls that go on after the answer to the request are
 // cancelled with it, too.
-var ErrRevoked = errors.New("the credential was revoked")
+var ErrRevoked = errors.New("the credential was revoked, or what it gives was changed")
 
 // OnRevoked calls f, in a goroutine of its own, when the credential of the request that ctx belongs to is revoked. It also does so
 // after the request was answered, because a call that goes on must end with its credential. When the work that f would end is done,
