@@ -57,7 +57,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			continue
 		}
 		shared := s.For != conf.DialSelf
-		one := policy.ServerRules{Overrides: rule.Overrides}
+		one := policy.ServerRules{Overrides: rule.Overrides, Confirm: cfg.Confirm}
 		if shared {
 			one.Dialled, one.Pin, one.Approved = true, conf.PinBlock, lock[approvedAs(&s)]
 			s.Unapproved = one.Approved == nil

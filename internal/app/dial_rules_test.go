@@ -300,6 +300,17 @@ func TestDial_Unapproved(t *testing.T) {
 	}
 }
 
+// TestDial_Confirm: confirm of the file counts for servers that dial in, too.
+func TestDial_Confirm(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice"]}]`, `,"confirm":"all"`+dialRules)
+	e.device(t, "alice", "mine", "")
+	mine := e.await(t, "mine-", 1)[0]
+	if answer := e.whoami(t, "alice", mine); !strings.Contains(answer, "needs the user's confirmation") {
+		t.Errorf("called without a question: %s", answer)
+	}
+}
+
 // TestDial_Unlisted: of a server that has not listed its tools yet, an admin reads no empty list, which could not be approved.
 func TestDial_Unlisted(t *testing.T) {
 	t.Chdir(t.TempDir())
