@@ -69,7 +69,7 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 				MaxMessage: cfg.MaxMessageBytes, Logger: b.log, Trace: b.trace(name),
 			},
 			Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
-			Concurrency:  upstream.Concurrency{Queue: cfg.Limits.Server.Queue},
+			Concurrency:  upstream.Concurrency{Max: cfg.Limits.ServerCalls, Queue: cfg.Limits.Server.Queue},
 			Catalogue:    upstream.Catalogue{Admit: s.Admit},
 			NoQuestions:  shared, NoInstructions: shared,
 		}

@@ -311,6 +311,19 @@ func TestDial_Confirm(t *testing.T) {
 	}
 }
 
+// TestDial_Limits: limits.server counts for servers that dial in, too.
+func TestDial_Limits(t *testing.T) {
+	t.Chdir(t.TempDir())
+	e := hosted(t, nil, `[{"principals":["alice"]}]`, `,"limits":{"server":{"concurrent_calls":3}}`+dialRules)
+	e.device(t, "alice", "mine", "")
+	mine := e.await(t, "mine-", 1)[0]
+	for _, s := range e.app.current.Load().servers {
+		if s.Spec.Name == mine && s.Spec.Concurrency.Max != 3 {
+			t.Errorf("%d calls at once", s.Spec.Concurrency.Max)
+		}
+	}
+}
+
 // TestDial_Unlisted: of a server that has not listed its tools yet, an admin reads no empty list, which could not be approved.
 func TestDial_Unlisted(t *testing.T) {
 	t.Chdir(t.TempDir())

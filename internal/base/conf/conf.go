@@ -265,6 +265,8 @@ type TLS struct {
 type Limits struct {
 	// All applies to all clients together. Server applies to each server.
 	All, Server Quota
+	// ServerCalls is how many calls of a server may be open, unless the server has a limit of its own.
+	ServerCalls int
 	// Principal applies to each principal. Anybody applies to all clients without credentials together.
 	Principal, Anybody Quota
 	// AddressRequests bounds the requests per second from one address; short bursts may exceed it. Requests with a

@@ -255,6 +255,7 @@ func (l *loader) defaultsOfServers(n *node) {
 		}
 	}
 	l.everyServer = first.everyServer
+	l.everyServer.MaxConcurrency = first.cfg.Limits.ServerCalls
 }
 
 func looksLikeServer(n *node) bool {

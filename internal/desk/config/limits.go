@@ -40,7 +40,7 @@ func (l *loader) limitsObject() object {
 	return object{name: "limits", strict: true, keys: append(l.quota(&o.All, &l.cfg.MaxConcurrency),
 		key{"connections", l.count(&o.Connections, 0).takes(atStart), "most open connections of clients with a valid credential; further ones wait, and the last tenth is only for principals that have few. The others may be a quarter of it more"},
 		key{"server", l.nested(func() object {
-			return object{name: "limitsOfServer", strict: true, keys: l.quota(&o.Server, &l.everyServer.MaxConcurrency)}
+			return object{name: "limitsOfServer", strict: true, keys: l.quota(&o.Server, &o.ServerCalls)}
 		}), "the same for each server"},
 		key{"principal", value{describe: func() object { return l.principalLimits(&o.Principal) }, read: l.ofPrincipals}, "the same for each principal"},
 		key{"address", l.nested(func() object {

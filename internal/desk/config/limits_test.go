@@ -22,7 +22,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := conf.Limits{All: defaultLimits().All, Principal: defaultLimits().Principal, Anybody: defaultLimits().Anybody, Server: defaultLimits().Server,
-		AddressRequests: 50, Connections: 70, AddressConnections: 8}
+		ServerCalls: 2, AddressRequests: 50, Connections: 70, AddressConnections: 8}
 	want.All.CallsPerMinute, want.All.Sessions, want.All.Queue.Calls, want.All.Queue.Wait = 600, 0, -1, 2*time.Second
 	for _, p := range []*conf.Quota{&want.Principal, &want.Anybody} {
 		p.CallsPerMinute, p.Burst, p.ConcurrentCalls, p.ResultBytesPerMinute, p.RequestsPerSecond = 60, 5, 3, 1_000_000, 7
