@@ -484,9 +484,6 @@ func (h *Hub) Close() {
 	closeAll(open, transport.CloseGoingAway, "mcpx is shutting down")
 }
 
-// Away is the state of a server that has dialled in before and has no connection now.
-const Away = "away"
-
 // State says in words how a server is connected. It returns "" if no server with this served name has dialled in.
 func (h *Hub) State(served string) string {
 	h.mu.Lock()

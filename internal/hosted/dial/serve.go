@@ -12,6 +12,9 @@ import (
 	"mcpx/internal/transport"
 )
 
+// Away is the state of a server that has dialled in before and has no connection now.
+const Away = "away"
+
 // Path is the beginning of the path at which servers dial in. The server's name follows.
 const Path = "/dial/"
 
