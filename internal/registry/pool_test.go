@@ -162,7 +162,8 @@ func TestPool_Asked(t *testing.T) {
 }
 
 // TestPool_Logs: a log message outside of a call reaches all clients that share the server if no call of the last minutes can
-// have caused it. If the calls of only one client can have caused it, it reaches that client; otherwise it reaches nobody.
+// have caused it. If the calls of only one client can have caused it, it reaches that client; otherwise it reaches nobody, not even
+// the client of an open call.
 func TestPool_Logs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -210,6 +211,24 @@ func TestPool_Logs(t *testing.T) {
 		check("before all calls", "ab")
 		echo(all[0], clients[0])
 		check("after a call of a", "a")
+		during := func(when, want string) {
+			t.Helper()
+			log := func(params json.RawMessage) { clients[1].Notify("notifications/message", params) }
+			go func() { // ends with the call
+				_, _ = follow(t.Context(), all[1], "x", request.Request{
+					From:   request.From{Client: clients[1], Sink: request.Sink{Log: log}},
+					Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":1000}`)), Times: request.Times{Timeout: patience},
+				})
+			}()
+			synctest.Wait()
+			check(when, want)
+			time.Sleep(time.Minute)
+		}
+		during("during a call of b, soon after one of a", "")
+		time.Sleep(time.Hour)
+		during("during a call of b", "b")
+		time.Sleep(time.Hour)
+		echo(all[0], clients[0])
 		time.Sleep(90 * time.Second)
 		echo(all[1], clients[1])
 		check("after calls of both", "")

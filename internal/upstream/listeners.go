@@ -277,7 +277,9 @@ func (s *session) logged(params json.RawMessage, streamID int64) {
 	}
 	cause, ok := "", false
 	if s.spec.OnLog != nil && streamID == 0 {
-		cause, ok = s.cause()
+		if cause, ok = s.cause(); !ok {
+			calls = nil // an ended call of another program may have caused it, too
+		}
 	}
 	s.mu.Unlock()
 	owner, params := s.spec.owner(), s.spec.signed(params)
