@@ -58,7 +58,7 @@ func (s *stuck) Write(data []byte) (int, error) {
 }
 
 // TestExchange_Flood: while the client does not read, notifications wait up to maxPending bytes, in their order. A question is still
-// sent then, and so is a notification larger than that, if no other waits.
+// sent then, however large it is, but not a second one. So is a notification larger than that, if no other waits.
 func TestExchange_Flood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := connectWith(t, Options{}, view.Options{})
@@ -70,8 +70,12 @@ func TestExchange_Flood(t *testing.T) {
 		for range 100_000 {
 			e.notify("later", params)
 		}
-		if !e.send([]byte(`{"method":"question"}`)) {
+		question := []byte(`{"method":"question","params":"` + strings.Repeat("x", 2*maxPending) + `"}`)
+		if !e.send(question) {
 			t.Error("the question was not sent")
+		}
+		if e.send(question) {
+			t.Error("questions wait without a limit")
 		}
 		close(w.reads)
 		synctest.Wait()

@@ -34,12 +34,17 @@ type exchange struct {
 	writable time.Time         // the connection's write deadline; the zero time means that none has been set
 
 	mu        sync.Mutex
-	queued    [][]byte      // the events to write. A nil message is a keep-alive
-	pending   int           // bytes of queued
+	queued    waiting       // the events to write
 	changed   sync.Cond     // signals that queued or closed has changed
 	written   chan struct{} // closed when the goroutine writeQueued has ended; nil before the first event
 	closed    bool
 	streaming bool // the event stream has begun; while the goroutine writeQueued runs, only it may use this field
+}
+
+// waiting are events that wait to be written.
+type waiting struct {
+	messages                 [][]byte // nil is a keep-alive
+	notifications, questions int      // their bytes
 }
 
 // newExchange makes an exchange. It takes the accepted media types from the headers; if these name neither JSON nor event
@@ -70,35 +75,35 @@ func (e *exchange) free() {
 	}
 }
 
-// notify sends a notification as an event. It drops the notification if too many messages wait to be written, or if the answer
-// has begun.
+// notify sends a notification as an event. It drops the notification if too many wait to be written, or if the answer has begun.
 func (e *exchange) notify(method string, params json.RawMessage) {
-	if !e.queue(wire.OneLine(notification(method, params)), maxPending) {
+	if !e.queue(wire.OneLine(notification(method, params)), &e.queued.notifications) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// send sends a request to the client as an event. It returns false if too many messages wait to be written, or if the answer
-// has begun. It has more room than notifications, so that a flood of them does not prevent a question.
-func (e *exchange) send(request []byte) bool { return e.queue(request, 2*maxPending) }
+// send sends a question to the client as an event. It returns false if too many wait to be written, or if the answer has begun.
+// Questions are counted apart from notifications, so that a flood of those does not prevent a question.
+func (e *exchange) send(request []byte) bool { return e.queue(request, &e.queued.questions) }
 
 // alive sends a keep-alive, so that proxies do not close the connection.
-func (e *exchange) alive() { e.queue(nil, maxPending) }
+func (e *exchange) alive() { e.queue(nil, &e.queued.notifications) }
 
-// queue adds a message to the event stream; nil adds a keep-alive. It returns false if the answer has begun, or if other messages
-// wait and all together have more bytes than room.
-func (e *exchange) queue(message []byte, room int) bool {
+// queue adds a message to the event stream; nil adds a keep-alive. bytes are those of its kind that wait. queue returns false if the
+// answer has begun, or if others of its kind wait and all together have more than maxPending bytes.
+func (e *exchange) queue(message []byte, bytes *int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	size := len(message) + eventSize
-	if e.closed || e.pending > 0 && e.pending+size > room {
+	if e.closed || *bytes > 0 && *bytes+size > maxPending {
 		return false
 	}
 	if e.written == nil {
 		e.changed.L, e.written = &e.mu, make(chan struct{})
 		go e.writeQueued() // the goroutine ends with close, which waits for it
 	}
-	e.queued, e.pending = append(e.queued, message), e.pending+size
+	e.queued.messages = append(e.queued.messages, message)
+	*bytes += size
 	e.changed.Signal()
 	return true
 }
@@ -108,11 +113,11 @@ func (e *exchange) writeQueued() {
 	defer close(e.written)
 	for {
 		e.mu.Lock()
-		for len(e.queued) == 0 && !e.closed {
+		for len(e.queued.messages) == 0 && !e.closed {
 			e.changed.Wait()
 		}
-		batch := e.queued
-		e.queued, e.pending = nil, 0
+		batch := e.queued.messages
+		e.queued = waiting{}
 		e.mu.Unlock()
 		if len(batch) == 0 {
 			return

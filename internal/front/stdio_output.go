@@ -31,7 +31,7 @@ type outgoing struct {
 	written func()
 }
 
-// maxPending is the maximum total size, in bytes, of the notifications that wait for one client. A single one may be larger.
+// maxPending is the maximum total size, in bytes, of the notifications that wait in one queue. A single one may be larger.
 const maxPending = 1 << 20
 
 // messageWriter writes whole messages.
