@@ -102,7 +102,7 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	defer done()
-	if installed(ctx, a, s); ctx.Err() != nil {
+	if reached(ctx, a, s, cmd.Server); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if pairs != nil {

@@ -123,8 +123,11 @@ func TestCheck_Slow(t *testing.T) {
 	if _, stderr, _ := h.run(t, "", "--config", path, "exec", "packaged", "echo"); stderr != "mcpx: waiting for packaged (npx installs it, for 2.5s at most)\n" {
 		t.Errorf("exec: stderr %q", stderr)
 	}
-	if out, _, code := h.run(t, "", "--config", path, "exec", "other", "echo"); code != 1 || strings.Contains(out, "install") {
-		t.Errorf("a server of another kind: exit %d\n%s", code, out)
+	other["connect_timeout"] = 2.5
+	h.config(t, servers, nil)
+	out, stderr, code = h.run(t, "", "--config", path, "exec", "other", "echo")
+	if code != 1 || strings.Contains(out, "install") || stderr != "mcpx: waiting for other\n" {
+		t.Errorf("a server of another kind: exit %d, stderr %q\n%s", code, stderr, out)
 	}
 }
 

@@ -30,6 +30,16 @@ func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]strin
 	return silent
 }
 
+// reached waits until the first attempt to connect to a server has ended, and for what the function installed waits for. It shows the
+// progress on stderr.
+func reached(ctx context.Context, a *app.App, s streams, server string) {
+	installed(ctx, a, s)
+	connecting := func(one attempt) bool { return one.name == server && one.state == catalog.Connecting }
+	if slices.ContainsFunc(attempts(a), connecting) {
+		showing(ctx, a, s, func(ctx context.Context) { a.Registry.WaitServer(ctx, server) })
+	}
+}
+
 // installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the
 // progress on stderr. A command must not end earlier, because an interrupted install can leave a broken cache.
 func installed(ctx context.Context, a *app.App, s streams) {
