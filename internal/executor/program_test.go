@@ -405,11 +405,12 @@ func TestProgram_Cancelled(t *testing.T) {
 func TestProgram_NoReturn(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, withPrograms(t, Options{}), nil, piped(t, "fake", eachTool(reading)))
-	const hint = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return; calls made: fake.echo RESULT]"
-	const silent = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return; no calls were made]"
+	const hint = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return, and await each call; calls made: fake.echo RESULT]"
+	const silent = "undefined\n[nothing was returned or logged: code is the body of a function, so end it with return, and await each call; no calls were made]"
 	for code, want := range map[string]string{
 		`const r = await call("fake", "echo", {text: "a"}); r`:                            hint,
 		`(async () => { const r = await call("fake", "echo", {text: "a"}); return r })()`: hint,
+		`return call("fake", "echo", {text: "a"}).length`:                                 hint,
 		`await call("fake", "echo", {text: "a"}); console.log("done")`:                    "done\nundefined",
 		`const a = 1`: silent,
 		`async () => { return await call("fake", "echo", {text: "a"}) }`: silent,

@@ -90,6 +90,10 @@
   const shown = {call, result: (handle) => now("result", "result(handle): handle", handle),
     file: (path) => now("file", "file(path): path", path),
     console: {log, info: log, debug: log, warn: log, error: log}};
+  /* As JSON a promise is {}. A program that forgets an await would return that, or send it to a server, instead of a result. */
+  define(Later.prototype, "toJSON", {value: function () {
+    throw new Wrong("a promise is not a value; await it, and several with await Promise.all(list)");
+  }, writable: true, configurable: true});
   /* Results of calls are values. Models that expect texts parse them, and a program that fails there has made its calls in vain. */
   define(JSON, "parse", {value: function (text, reviver) {
     const value = typeof text === "object" && text !== null && !(text instanceof Text) && reviver === undefined;
