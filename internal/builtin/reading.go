@@ -62,7 +62,11 @@ func readingError(err error) error {
 		return arguments.Invalid("/uri: " + uri.Error())
 	}
 	if prompt, ok := errors.AsType[*resources.PromptError](err); ok {
-		return arguments.Invalid("/name: " + prompt.Error() + "; " + listTool + " has their names")
+		text := "/name: " + prompt.Error()
+		if prompt.Near == "" {
+			text += "; " + listTool + " has their names"
+		}
+		return arguments.Invalid(text)
 	}
 	if params, ok := errors.AsType[*resources.ParamsError](err); ok {
 		return arguments.Invalid("/: " + params.Error())

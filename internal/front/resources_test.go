@@ -196,7 +196,7 @@ func TestResources(t *testing.T) {
 		c.has(t, "resources/read", `{}`, `"error":{`)
 
 		c.has(t, "prompts/get", `{"name":"right__greet","arguments":{"who":"you"}}`, `right prompts greet {\"who\":\"you\"}`, `"description":"a prompt"`)
-		c.has(t, "prompts/get", `{"name":"greet"}`, `"code":-32602`, `there is no prompt`)
+		c.has(t, "prompts/get", `{"name":"greet"}`, `"code":-32602`, `there is no prompt \"greet\"; did you mean left__greet?`)
 		c.has(t, "completion/complete", `{"ref":{"type":"ref/prompt","name":"right__greet"},"argument":{"name":"who","value":"y"}}`,
 			`"values":["right","{\"type\":\"ref/prompt\",\"name\":\"greet\"}"]`, `"hasMore":false`)
 		c.has(t, "completion/complete", `{"ref":{"type":"ref/resource","uri":"mcpx://left/shared://{n}?q"},"argument":{"name":"n","value":""}}`,
@@ -213,7 +213,8 @@ func TestResources(t *testing.T) {
 		c.has(t, "tools/call", builtin("read_resource", `{"uri":"mcpx://right/shared://x"}`), `"text":"right has shared://x"`)
 		c.has(t, "tools/call", builtin("read_resource", `{"uri":"shared://x"}`), `VALIDATION_ERROR`, `mcpx://left/shared://x`)
 		c.has(t, "tools/call", builtin("get_prompt", `{"name":"right__greet","arguments":{"who":"you"}}`), `right prompts greet {\"who\":\"you\"}`)
-		c.has(t, "tools/call", builtin("get_prompt", `{"name":"greet"}`), `VALIDATION_ERROR`)
+		c.has(t, "tools/call", builtin("get_prompt", `{"name":"greet"}`), `VALIDATION_ERROR: /name: there is no prompt \"greet\"; did you mean left__greet?\n`)
+		c.has(t, "tools/call", builtin("get_prompt", `{"name":"zzz"}`), `VALIDATION_ERROR: /name: there is no prompt \"zzz\"; list_resources has their names`)
 
 		// A client can read a resource by the URI in a tool's result, which mcpx has rewritten.
 		raw := `{"content":[{"type":"resource_link","uri":"shared://x","name":"n"},{"type":"resource","resource":{"uri":"unheard://of?","text":"t"}},{"type":"resource_link","uri":"left://1","name":"n"},{"type":"resource_link","uri":"https://a.example/","name":"n"}]}`

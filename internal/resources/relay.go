@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -17,10 +19,16 @@ type ParamsError struct{ Message string }
 
 func (e *ParamsError) Error() string { return e.Message }
 
-// PromptError means that a prompt does not exist.
-type PromptError struct{ Name string }
+// PromptError means that a prompt does not exist. Near is the name that is probably meant, or empty.
+type PromptError struct{ Name, Near string }
 
-func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
+func (e *PromptError) Error() string {
+	text := fmt.Sprintf("there is no prompt %q", e.Name)
+	if e.Near != "" {
+		text += "; did you mean " + sanitize.Line(e.Near, 0) + "?"
+	}
+	return text
+}
 
 // ServerError is the error of a request that the server has not answered. Err says why: it is one of the errors of
 // [upstream.Upstream.Call].
@@ -132,7 +140,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *ca
 	switch wire.MemberText(ref, "type") {
 	case "ref/prompt":
 		if s.NoPrompts {
-			return nil, nil, &PromptError{wire.MemberText(ref, "name")}
+			return nil, nil, &PromptError{Name: wire.MemberText(ref, "name")}
 		}
 		server, ref, err = s.prompt(snap, ref)
 	case "ref/resource":
@@ -190,7 +198,18 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 	}
 	server, own, ok := snap.Prompt(name, s.separator())
 	if !ok {
-		return nil, nil, &PromptError{name}
+		return nil, nil, &PromptError{Name: name, Near: s.qualified(snap, name)}
 	}
 	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
+}
+
+// qualified returns the name with which clients know a prompt that a server calls name, or "". Models often leave out the server.
+func (s *Servers) qualified(snap *catalog.Snapshot, name string) string {
+	for i := range snap.Servers {
+		one := &snap.Servers[i]
+		if slices.ContainsFunc(one.Items.Of(catalog.Prompts), func(item catalog.Item) bool { return item.Name == name }) {
+			return s.named(snap, one, catalog.Prompts, name)
+		}
+	}
+	return ""
 }
