@@ -34,19 +34,18 @@ type Match struct {
 }
 
 // Matches returns the answer to a query. ms are the tools that the query found, best first. The first [CompleteMatches] tools
-// are shown complete if they are short enough, all others as signatures. further has more tools, of which only the names are
+// are shown complete if they are short enough, all others as signatures after them. further has more tools, of which only the names are
 // listed, at the end. The tools in each of the three parts are grouped by server.
 func Matches(ms, further []Match, o Options) string {
 	if len(ms) == 0 {
 		return o.named("No tool matches. Try other words, or inspect with a server_name.")
 	}
 	o = o.withDefaults()
-	first := byServer(ms[:min(CompleteMatches, len(ms))])
-	texts, legend := completeTexts(first, o)
+	first, rest, texts, legend := completeTexts(ms, o)
 	w := matchWriter{o: o, stated: map[*catalog.Server]bool{}}
 	w.b.WriteString(legend)
 	w.complete(first, texts)
-	w.listed(byServer(ms[len(first):]), func(t *catalog.Tool) string { return brief(t, o) })
+	w.listed(byServer(rest), func(t *catalog.Tool) string { return brief(t, o) })
 	if len(further) > 0 {
 		w.b.WriteString("// more, names only:\n" + nameLines(further))
 	}
@@ -213,32 +212,31 @@ func (o Options) notComplete() string {
 	return "not complete"
 }
 
-// completeTexts returns the complete definition of each tool, or only its signature if the limits (see matchTokens) do not permit
-// more. The best tool is the first of ms. legend is a line to write above the texts, or empty.
-func completeTexts(ms []Match, o Options) (texts []string, legend string) {
-	texts = make([]string, len(ms))
+// completeTexts returns which of the tools ms are shown complete, with their definitions: of the first [CompleteMatches] those for
+// which the limits (see matchTokens) have room. rest has the others. If the best tool is too long, its text is its signature, and it
+// still comes first. legend is a line to write above the texts, or empty.
+func completeTexts(ms []Match, o Options) (first, rest []Match, texts []string, legend string) {
 	var whole []*catalog.Tool
-	var at []int
 	sum := 0
-	for i, m := range ms {
+	for i, m := range byServer(ms[:min(CompleteMatches, len(ms))]) {
 		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
 		size, limit := tokens.Estimate(one[0]), matchTokens
 		if i == 0 {
 			limit = firstTokens
 		}
-		if sum += size; size > limit || o.TypeScript && sum > allMatchTokens && sum > size {
-			sum -= size
-			texts[i] = "// " + o.notComplete() + ", inspect it before exec\n" + brief(m.Tool, o)
-			continue
+		switch {
+		case size <= limit && (!o.TypeScript || sum == 0 || sum+size <= allMatchTokens):
+			sum += size
+			first, whole = append(first, m), append(whole, m.Tool)
+		case i == 0:
+			first, texts = append(first, m), append(texts, "// "+o.notComplete()+", inspect it before exec\n"+brief(m.Tool, o))
+		default:
+			rest = append(rest, m)
 		}
-		whole, at = append(whole, m.Tool), append(at, i)
 	}
 	o.MaxDescription = min(o.MaxDescription, matchDescription)
 	together, legend := definitions(whole, o)
-	for i, text := range together {
-		texts[at[i]] = text
-	}
-	return texts, legend
+	return first, append(rest, ms[min(CompleteMatches, len(ms)):]...), append(texts, together...), legend
 }
 
 // brief returns the signature of t, which in TypeScript has only the required parameters. If the signature has more than

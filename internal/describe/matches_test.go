@@ -22,8 +22,8 @@ func TestMatches_LongTools(t *testing.T) {
 	at := 0
 	for _, want := range []string{
 		"// server_name: one\n// Does it.\nsmall(\n", "// Does it.\nnext(\n",
-		"// server_name: two\n// two is unavailable\n// types only, inspect it before exec\nlarge(/* …36 optional */) // Does it.\n// also on three, four\n",
-		"// types only, inspect them before exec\n// server_name: two\nother(/* …2 optional */) // Does it.\nlast() // Does it.\n// also on five\n",
+		"// types only, inspect them before exec\n// server_name: two\n// two is unavailable\nlarge(/* …36 optional */) // Does it.\n// also on three, four\n" +
+			"other(/* …2 optional */) // Does it.\nlast() // Does it.\n// also on five\n",
 		"// server_name: one\nhuge(/* …90 optional */)",
 		"// more, names only:\none: a, c // x\ntwo: b",
 	} {
