@@ -21,6 +21,7 @@ import (
 type listener struct {
 	client        *caller.Client
 	progress, log func(params json.RawMessage) // a func is nil if nobody wants such messages
+	anyLevel      bool                         // the client has set no log level
 	timeout       time.Duration
 	clock, idle   *clock.Clock // the limits of the whole call and of the time without progress; nil means no limit
 	asked         int          // how many open questions were put to this call; guarded by the lock of the session
@@ -79,7 +80,7 @@ func (c *openCalls) abandon(program string) {
 // listenFor registers an open request. Once unlisten has returned, none of the request's callbacks runs.
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
-		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
+		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, anyLevel: r.Sink.Level == "", clock: r.clock, idle: r.idle,
 		timeout: cmp.Or(max(r.Timeout, 0), s.spec.Timeouts.Call),
 	}
 	if r.Method == "tasks/result" {
@@ -265,14 +266,16 @@ func (s *session) cause() (program string, ok bool) {
 // call wants no log messages, the message goes to the client that owns the session. If the session has no owner because several
 // client programs share it ([Spec.OnLog] is set), only a message on a shared stream is passed on: if exactly one program has calls
 // that may have caused the message, it goes to this program; if no call may have caused it, it goes to all programs. Any other
-// message goes to no client, because no client may read the messages of another. mcpx then writes it to its own log.
+// message goes to no client, because no client may read the messages of another. mcpx then writes it to its own log. After the answer
+// to one program a server may log for it while another one has the only open call. That one gets the message only if it has set a log
+// level, so that nothing of others reaches clients that have not asked for log messages.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return
 	}
 	s.mu.Lock()
 	calls := s.callsOf(streamID, "", (*caller.Client).Program)
-	if s.lateLog(streamID, calls) {
+	if s.lateLog(streamID, calls) || streamID == 0 && s.calls.shared && len(calls) > 0 && calls[0].anyLevel {
 		calls = nil
 	}
 	cause, ok := "", false

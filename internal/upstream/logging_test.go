@@ -41,7 +41,7 @@ func (h *heardLogs) all() []string {
 
 // call returns a tool call of a client that receives log messages.
 func (h *heardLogs) call(client, tool, arguments string) request.Request {
-	return request.Request{From: request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: h.add}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}
+	return request.Request{From: request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: h.add, Level: "debug"}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}
 }
 
 // sendLogs returns the arguments with which the tool notify sends that many log messages, on the stream of the
@@ -313,4 +313,28 @@ func TestLogsAfterAnAbandonedCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLogsWithoutALevel: a client that has set no level gets the log messages of a stream without names of calls as long as it is the only
+// one: later ones may be for a call of another client that has ended.
+func TestLogsWithoutALevel(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		u := ready(t, spec)
+		var a heardLogs
+		for _, one := range []struct {
+			client, level string
+			hears         int
+		}{{"a", "", 1}, {"b", "", 0}, {"a", "", 0}, {"a", "debug", 1}} {
+			before := len(a.all())
+			r := a.call(one.client, "notify", sendLogs("x", 1, true))
+			r.Sink.Level = one.level
+			if _, err := u.Call(context.Background(), r); err != nil {
+				t.Error(err)
+			}
+			if heard := len(a.all()) - before; heard != one.hears {
+				t.Errorf("%v: heard %d", one, heard)
+			}
+		}
+	})
 }
