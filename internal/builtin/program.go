@@ -156,6 +156,6 @@ func (c *Caller) program(ctx context.Context, q *request.Request, p *Programs, g
 }
 
 // noReturn tells a model that its program has neither returned nor logged anything. Most such programs end in an expression without
-// return, put all their code into a function, which they may not even call, or read a member of a promise. The text is followed by the outcome of each call, so
-// that the model sees which calls it should not make again.
+// return, put all their code into a function, which they may not even call, or read a member of a promise. The text is followed by the
+// outcome of each call, so that the model sees which calls it should not make again.
 const noReturn = "nothing was returned or logged: code is the body of a function, so end it with return, and await each call"
