@@ -3,6 +3,7 @@ package authserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -356,9 +357,17 @@ func TestEnd(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	number := loginNumber(s.server, one)
+	if token, err := s.server.IssuerToken(t.Context(), number); err != nil || token == "" {
+		t.Errorf("the issuer's token: %q, %v", token, err)
+	}
 	ended, err := s.server.End(t.Context(), s.server.find(number).id(), "test")
 	if err != nil || len(ended) != 1 || s.counts(one) || !s.counts(two) {
 		t.Errorf("%+v %v", ended, err)
+	}
+	for _, gone := range []string{number, "unknown"} {
+		if token, err := s.server.IssuerToken(t.Context(), gone); !errors.Is(err, errEnded) {
+			t.Errorf("the issuer's token of %s: %q, %v", gone, token, err)
+		}
 	}
 	if status, _ := s.refresh(client, one); status != 400 {
 		t.Errorf("its refresh token: %d", status)
