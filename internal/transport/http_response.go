@@ -56,10 +56,11 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 	return a.plain(resp)
 }
 
-// notFound reads a response with status 404. It returns the JSON-RPC answer in the body if the server has evidently read the
-// request: the answer has the id of the request, or says that the method is unknown. Otherwise the 404 means that the session has
-// ended. But some servers also answer 404 to a certain tool, in each session. If the request was refused before, and the server still
-// accepts others, the session stays, and the status is the error; so it is for the same tool from then on.
+// notFound reads a response with status 404. The 404 means that the session has ended, except in two cases:
+//   - The server has evidently read the request: the body is a JSON-RPC answer that has the id of the request, or says that the method
+//     is unknown. notFound returns this answer.
+//   - The server answers 404 to a certain tool, in each session. That is so if it has refused the request in an earlier session, or the
+//     tool in this one, and still accepts other requests. The session stays, and notFound returns the status as the error.
 func (a *response) notFound(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	media := mediaType(resp)
 	message, err := a.plain(resp)

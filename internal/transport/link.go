@@ -86,7 +86,7 @@ type Outgoing struct {
 	// Answered is called when the response has been read, before the next message is read; may be nil. Links with a connection
 	// per request do not call it.
 	Answered func()
-	// Again means that the server has refused this request in an earlier session, because it did not know that session (ErrGone).
+	// Again means that the server has refused this request before, in an earlier session: with ErrGone or an HTTP error status.
 	Again bool
 }
 

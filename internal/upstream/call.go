@@ -21,7 +21,7 @@ import (
 // call is a request with its two timers. clock bounds the whole call. idle bounds the time without progress, and is nil if there is
 // no such bound. told means that mcpx has told the server to cancel the request. MayHaveRun, a field of the request, is also set
 // here: after an attempt that the server may have executed, and after an answer in which the server required input.
-// again means that the server has refused the request, perhaps because it did not know the session.
+// again means that the server has refused an attempt, with transport.ErrGone or an HTTP error status.
 type call struct {
 	request.Request
 	clock, idle *clock.Clock

@@ -266,9 +266,11 @@ func (s *session) cause() (program string, ok bool) {
 // call wants no log messages, the message goes to the client that owns the session. If the session has no owner because several
 // client programs share it ([Spec.OnLog] is set), only a message on a shared stream is passed on: if exactly one program has calls
 // that may have caused the message, it goes to this program; if no call may have caused it, it goes to all programs. Any other
-// message goes to no client, because no client may read the messages of another. mcpx then writes it to its own log. After the answer
-// to one program a server may log for it while another one has the only open call. That one gets the message only if it has set a log
-// level, so that nothing of others reaches clients that have not asked for log messages.
+// message goes to no client, because no client may read the messages of another. mcpx then writes it to its own log.
+//
+// A message on a shared stream may also be for a call that the server has answered already, while another program has the only open
+// call. With OnLog this program does not get it (see cause). Otherwise it gets it only if it has set a log level, so that nothing of
+// others reaches clients that have not asked for log messages.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return

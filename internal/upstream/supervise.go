@@ -169,8 +169,8 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t degradation) (s
 }
 
 // connect opens a session, reads its tools (unless [Catalogue.Shared] has them), and publishes both. t is the degradation that the
-// new session inherits from earlier sessions. The handshake and the list of tools may take Timeouts.Connect each, as a slow server is
-// slow at both.
+// new session inherits from earlier sessions. The list of tools may take Timeouts.Connect, however long the handshake took (see
+// attempt), as a slow server is slow at both.
 func (u *Upstream) connect(parent context.Context, spec *Spec, t degradation) (*session, error) {
 	s, took, err := u.attempt(parent, spec)
 	if err != nil {
