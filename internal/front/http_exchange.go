@@ -51,7 +51,7 @@ type waiting struct {
 // streams, the client gets JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, who: caller.From(r.Context()), version: headerOf(r, versionHeader)}
-	e.ended = e.room[:0]
+	e.ended, e.changed.L = e.room[:0], &e.mu
 	for _, accept := range r.Header["Accept"] {
 		if accept == "application/json, text/event-stream" { // as most clients write it
 			e.events, e.json = true, true
@@ -89,8 +89,8 @@ func (e *exchange) send(request []byte) bool { return e.queue(request, &e.queued
 // alive sends a keep-alive, so that proxies do not close the connection.
 func (e *exchange) alive() { e.queue(nil, &e.queued.notifications) }
 
-// queue adds a message to the event stream; nil adds a keep-alive. bytes are those of its kind that wait. queue returns false if the
-// answer has begun, or if others of its kind wait and all together have more than maxPending bytes.
+// queue adds a message to the event stream; nil adds a keep-alive. bytes is the field of e.queued that counts its kind. queue returns
+// false if the answer has begun, or if others of its kind wait and all together have more than maxPending bytes.
 func (e *exchange) queue(message []byte, bytes *int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +99,7 @@ func (e *exchange) queue(message []byte, bytes *int) bool {
 		return false
 	}
 	if e.written == nil {
-		e.changed.L, e.written = &e.mu, make(chan struct{})
+		e.written = make(chan struct{})
 		go e.writeQueued() // the goroutine ends with close, which waits for it
 	}
 	e.queued.messages = append(e.queued.messages, message)
@@ -157,7 +157,7 @@ func (e *exchange) start() {
 // eventSize is the number of bytes that an event has beside its message.
 const eventSize = len("event: message\ndata: \n\n")
 
-// event writes messages as events; nil writes a comment that keeps the connection alive.
+// event writes each message as an event, and in place of a nil message a comment that keeps the connection alive.
 func (e *exchange) event(messages ...[]byte) {
 	if !e.streaming {
 		e.start()

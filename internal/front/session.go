@@ -123,7 +123,8 @@ func (s *session) notify(method string, params json.RawMessage) {
 }
 
 // logs reports whether the client gets log messages: a legacy client does, also if it has set no level. The level is then for the
-// server to decide (MCP 2025-11-25). A modern client names the level in each request.
+// server to decide (MCP 2025-11-25). A modern client, which names the level in each request, has sent no initialize, so its record has
+// no version.
 func (s *session) logs() bool { return s.minLevel() != "" || s.record.Load().Said.Version != "" }
 
 // minLevel returns the lowest log level that the client has set; empty if it has set none.

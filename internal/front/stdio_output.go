@@ -31,7 +31,8 @@ type outgoing struct {
 	written func()
 }
 
-// maxPending is the maximum total size, in bytes, of the notifications that wait in one queue. A single one may be larger.
+// maxPending is the maximum total size, in bytes, of the notifications that wait in one queue; over HTTP also of the questions that wait.
+// A single one may be larger.
 const maxPending = 1 << 20
 
 // messageWriter writes whole messages.
