@@ -11,7 +11,8 @@ import (
 
 // Data returns a kept result as the bytes of a file. If filter is not empty, Data applies it to the result and returns its output,
 // of which there must be exactly one. For a content block with an image, audio or other binary data, Data returns the decoded
-// base64. It returns a text as it is, and everything else as JSON. It returns the same errors as [Pages.Value].
+// base64. It returns a text as it is, also if the text is a JSON string, and everything else as JSON. Of the output of a filter, it
+// returns the content of a string. It returns the same errors as [Pages.Value].
 func (p Pages) Data(ctx context.Context, handle, filter string) ([]byte, error) {
 	value, err := p.Value(ctx, handle, filter, false)
 	if err != nil {

@@ -19,7 +19,8 @@ func (e *ValueError) Error() string { return e.Reason }
 
 // Value returns a kept result as one JSON value: the result's JSON or, if it is not JSON, its text as a string. If filter is not
 // empty, the filter is applied to that value and must have exactly one output. If the parameter text is true, Value returns a
-// string: without a filter, the complete text of the result; with a filter, the JSON of the output, if that is an object or array.
+// string: without a filter, the complete text of the result, or its content if it is a JSON string; with a filter, the JSON of the
+// output, if that is an object or array.
 // The error is the error of ctx, a [ValueError], [ErrBusy] or [state.ErrAway], or says that filters cannot be run. The value must
 // not be changed.
 func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (json.RawMessage, error) {
@@ -40,7 +41,7 @@ func (p Pages) Value(ctx context.Context, handle, filter string, text bool) (jso
 	return value, nil
 }
 
-// known returns a kept result, or a [ValueError] if there is none with this handle.
+// known returns a kept result. The error is a [ValueError] if there is none with this handle, or if its call still runs.
 func (p Pages) known(ctx context.Context, handle string) (*result, error) {
 	h, err := p.get(ctx, handle)
 	switch {

@@ -12,8 +12,8 @@ type answer struct {
 	estimate func(string) int
 	said     said
 	cut      bool // a description was cut
-	// apartTypes counts the tools so far whose arguments were written as a separate type, not as parameters, and the numbers that
-	// other types have in their names.
+	// apartTypes is the number in the names of the last types Args and Result (see the method number). A tool has these types if its
+	// arguments are not written as parameters.
 	apartTypes int
 	names      map[string]int // the names of types in use; see freeName
 }
