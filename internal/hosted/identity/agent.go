@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"cmp"
 	"crypto/aes"
 	"encoding/base64"
 	"encoding/json"
@@ -73,7 +72,7 @@ func (v *Verifier) Agent(token string) (*Proof, error) {
 // maxAgentToken is the maximum length of a token of an agent, in bytes.
 const maxAgentToken = 4 << 10
 
-// keyOfAgents is a key, and whether it signs or encrypts the tokens that are accepted by it.
+// keyOfAgents is a key, and whether it verifies signed tokens or opens encrypted ones.
 type keyOfAgents struct {
 	key    string
 	signed bool
@@ -158,8 +157,9 @@ func encryptionKey(text string) []byte {
 	return key
 }
 
-// newAgents returns the credentials that stand for the tokens of all agents, one for each key, or nil if no such tokens are accepted. The
-// credentials of keys that the previous state has too are kept, so that connections stay valid.
+// newAgents returns the credentials that stand for the tokens of all agents: for each key one for signed and, if accepted, one for
+// encrypted tokens. It returns nil if no such tokens are accepted. Credentials that the previous state has too are kept, so that
+// connections stay valid.
 func newAgents(o *Options, previous *State) map[keyOfAgents]*credential {
 	if o.Agents == nil {
 		return nil
@@ -167,11 +167,11 @@ func newAgents(o *Options, previous *State) map[keyOfAgents]*credential {
 	all := make(map[keyOfAgents]*credential)
 	for _, key := range o.Agents.Keys {
 		for _, by := range []keyOfAgents{{key, true}, {key, false}} {
-			if by.signed || o.Agents.Encrypted {
-				all[by] = cmp.Or(previous.agents[by], all[by])
-				if all[by] == nil {
-					all[by] = newCredential(conf.Token{}, nil)
-				}
+			if !by.signed && !o.Agents.Encrypted {
+				continue
+			}
+			if all[by] = previous.agents[by]; all[by] == nil {
+				all[by] = newCredential(conf.Token{}, nil)
 			}
 		}
 	}
