@@ -57,9 +57,9 @@ func (b *builder) withDialled(cfg *config.Config, rules *policy.Rules, lock Lock
 			continue
 		}
 		shared := s.For != conf.DialSelf
-		one := policy.ServerRules{Overrides: rule.Overrides, Confirm: cfg.Confirm}
+		one := policy.ServerRules{Overrides: rule.Overrides, Dialled: true, Confirm: cfg.Confirm}
 		if shared {
-			one.Dialled, one.Pin, one.Approved = true, conf.PinBlock, lock[approvedAs(&s)]
+			one.Pin, one.Approved = conf.PinBlock, lock[approvedAs(&s)]
 			s.Unapproved = one.Approved == nil
 		}
 		dialled, rules.Servers[name] = append(dialled, s.Dialled), one

@@ -253,17 +253,18 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	for i, r := range cfg.Auth.Rights {
 		at := fmt.Sprintf("auth.rights[%d].", i)
 		all = slices.Concat(all,
-			unmatched(at+"servers: no server is called %q", undialled(cfg, r.Servers), servers, matches),
-			unmatched(at+"tools.allow: no server is named by %q", undialled(cfg, r.Allow), given, ofServer),
-			unmatched(at+"tools.deny: no server is named by %q", undialled(cfg, r.Deny), denied, ofServer),
-			unmatched(at+"views: no view is called %q", undialled(cfg, r.Views), views, matches),
-			unmatched(at+"deny: no server is called %q, or has such a tool", undialled(cfg, r.TakeAway), denied, ofEither))
+			unmatched(at+"servers: no server is called %q", exceptDialled(cfg, r.Servers), servers, matches),
+			unmatched(at+"tools.allow: no server is named by %q", exceptDialled(cfg, r.Allow), given, ofServer),
+			unmatched(at+"tools.deny: no server is named by %q", exceptDialled(cfg, r.Deny), denied, ofServer),
+			unmatched(at+"views: no view is called %q", exceptDialled(cfg, r.Views), views, matches),
+			unmatched(at+"deny: no server is called %q, or has such a tool", exceptDialled(cfg, r.TakeAway), denied, ofEither))
 	}
 	return all
 }
 
-// undialled returns the patterns that cannot mean a server which may dial in.
-func undialled(cfg *config.Config, patterns []string) []string {
+// exceptDialled leaves out the patterns that may mean a server which may dial in. The names of such servers are given as globs, and have
+// no dots.
+func exceptDialled(cfg *config.Config, patterns []string) []string {
 	if cfg.Dial == nil {
 		return patterns
 	}

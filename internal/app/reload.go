@@ -286,7 +286,7 @@ func (a *App) reload(to *config.Config) error {
 	}
 	a.LogWarnings(to)
 	later := config.NextStart(a.Config, to)
-	if to.Auth == nil && next.config.Auth != nil {
+	if to.Auth == nil && next.config.Auth != nil { // the old one stays in force, see builder.auth
 		later = append(later, "auth")
 	}
 	if len(later) > 0 {
