@@ -41,8 +41,8 @@ func Invalid(violation string) *ValidationError {
 // NotJSON says what is wrong with a text that should be JSON, and what stands before the mistake.
 func NotJSON(text []byte) string {
 	const most = 24
-	var wrong *json.SyntaxError
-	if !errors.As(json.Unmarshal(text, new(json.RawMessage)), &wrong) {
+	wrong, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(text, new(json.RawMessage)))
+	if !ok {
 		return "is not valid JSON"
 	}
 	end := len(text)

@@ -7,8 +7,8 @@ import (
 
 // Users rely on keys that promise protection. This file reads those whose protection mcpx does not have, so that none is ignored.
 
-// unprotected reads a key that asks for a protection which mcpx does not have. Users rely on such a key, so mcpx must not ignore
-// it: the server is unavailable, unless the value turns the key off. The parameter missing says what mcpx lacks.
+// unprotected reads a key that asks for a protection which mcpx does not have: the server is unavailable, unless the value turns the key
+// off. The parameter missing says what mcpx lacks.
 func (r *serverReader) unprotected(missing string) value {
 	return value{schema: `{}`, read: func(n *node) {
 		if !n.off() {
@@ -27,7 +27,7 @@ func (l *loader) unprotected(missing string) value {
 	}}
 }
 
-// These texts say which protection mcpx does not have. Their %s stands for what would run without this protection.
+// These texts say which protection mcpx does not have, or not at the root. Their %s stands for what would run without this protection.
 const (
 	noSandbox      = "mcpx has no sandbox, so %s would run without one; remove the key to accept that"
 	noFlows        = "mcpx has no control of where data goes, so %s would run without it; remove the key to accept that"
