@@ -60,7 +60,8 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 //   - The server has evidently read the request: the body is a JSON-RPC answer that has the id of the request, or says that the method
 //     is unknown. notFound returns this answer.
 //   - The server answers 404 to a certain tool, in each session. That is so if it has refused the request in an earlier session, or the
-//     tool in this one, and still accepts other requests. The session stays, and notFound returns the status as the error.
+//     tool in this one, and still accepts other requests. The session stays, and notFound returns the JSON-RPC error in the body, or
+//     else the status as the error.
 func (a *response) notFound(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	media := mediaType(resp)
 	message, err := a.plain(resp)
@@ -75,9 +76,9 @@ func (a *response) notFound(ctx context.Context, resp *http.Response) (wire.Mess
 	}
 	_, known := a.link.absent.Load(a.r.what())
 	ask := func(ask Outgoing) string { return a.link.refusedTo(ctx, ask) }
-	if status, ok := errors.AsType[*StatusError](err); ok && (known || a.r.Again) && refusesAll(a.r, status.text, ask) == "" {
+	if (known || a.r.Again) && refusesAll(a.r, resp.Status, ask) == "" {
 		a.link.absent.Store(a.r.what(), true)
-		return wire.Message{}, status
+		return message, err
 	}
 	a.link.life.Fail(ErrGone)
 	return wire.Message{}, ErrGone

@@ -249,3 +249,25 @@ func TestNotFound_Tool(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNotFound_ToolNameless: the same, if the body of the 404 is a JSON-RPC error without an id.
+func TestNotFound_ToolNameless(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, at(transport.HTTP, server.URL))
+	server.Script(mcptest.Fault{
+		Kind: mcptest.FaultStatus, Status: 404, Header: map[string]string{"Content-Type": "application/json"},
+		Body: `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no such backend"}}`, Times: 4,
+	}.On("tools/call"))
+	for range 3 { // the first one is sent twice
+		_, err := u.Call(context.Background(), request.Request{
+			Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience},
+		})
+		if rpc, ok := errors.AsType[*wire.RPCError](err); !ok || rpc.Message != "no such backend" {
+			t.Errorf("%T %v", err, err)
+		}
+	}
+	if n := server.Count("initialize"); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
+	}
+}
