@@ -38,7 +38,7 @@ func Invalid(violation string) *ValidationError {
 	return &ValidationError{Violations: []string{violation}, Places: [][]string{{}}}
 }
 
-// NotJSON says what is wrong with a text that should be JSON, and what stands before the mistake.
+// NotJSON says what is wrong with a text that should be JSON, and quotes the end of what comes before the mistake.
 func NotJSON(text []byte) string {
 	const most = 24
 	wrong, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(text, new(json.RawMessage)))

@@ -87,8 +87,8 @@ func Until(ctx context.Context) time.Time {
 }
 
 // ErrRevoked is the cause with which a request is cancelled when its credential is revoked: a reload of the config has removed the
-// credential, or its login at the authorization server inside mcpx was ended. Calls that go on after the answer to the request are
-// cancelled with it, too.
+// credential or changed what it gives, or its login at the authorization server inside mcpx was ended. Calls that go on after the
+// answer to the request are cancelled with it, too.
 var ErrRevoked = errors.New("the credential was revoked, or what it gives was changed")
 
 // OnRevoked calls f, in a goroutine of its own, when the credential of the request that ctx belongs to is revoked. It also does so

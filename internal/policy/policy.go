@@ -54,7 +54,7 @@ const (
 	ByReadOnly   = "read_only"
 	ByDisabled   = "disabled_tools"
 	ByPin        = "pin"
-	byDial       = "dial"
+	byDial       = "dial" // a pin of a server that has dialled in
 )
 
 // See implements [catalog.Rules]. It returns the tool as corrected by the overrides, or the reason why the tool is hidden: one of

@@ -75,8 +75,8 @@ func (a *response) notFound(ctx context.Context, resp *http.Response) (wire.Mess
 		return wire.Message{}, ErrGone
 	}
 	_, known := a.link.absent.Load(a.r.what())
-	ask := func(ask Outgoing) string { return a.link.refusedTo(ctx, ask) }
-	if (known || a.r.Again) && refusesAll(a.r, resp.Status, ask) == "" {
+	send := func(ask Outgoing) string { return a.link.refusedTo(ctx, ask) }
+	if (known || a.r.Again) && refusesAll(a.r, resp.Status, send) == "" {
 		a.link.absent.Store(a.r.what(), true)
 		return message, err
 	}

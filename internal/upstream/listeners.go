@@ -21,7 +21,7 @@ import (
 type listener struct {
 	client        *caller.Client
 	progress, log func(params json.RawMessage) // a func is nil if nobody wants such messages
-	anyLevel      bool                         // the client has set no log level
+	noLevel       bool                         // the client has set no log level
 	timeout       time.Duration
 	clock, idle   *clock.Clock // the limits of the whole call and of the time without progress; nil means no limit
 	asked         int          // how many open questions were put to this call; guarded by the lock of the session
@@ -80,7 +80,7 @@ func (c *openCalls) abandon(program string) {
 // listenFor registers an open request. Once unlisten has returned, none of the request's callbacks runs.
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
-		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, anyLevel: r.Sink.Level == "", clock: r.clock, idle: r.idle,
+		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, noLevel: r.Sink.Level == "", clock: r.clock, idle: r.idle,
 		timeout: cmp.Or(max(r.Timeout, 0), s.spec.Timeouts.Call),
 	}
 	if r.Method == "tasks/result" {
@@ -231,11 +231,15 @@ func (s *session) callsOf(streamID int64, task string, key func(*caller.Client) 
 	return calls
 }
 
-// lateLog reports whether a log message on a shared stream (streamID is 0) may be for an abandoned call. That is so if a program
-// other than that of the open calls gave up a call no longer than lateLogs ago (see [caller.Client.Program]). The client of the
-// open calls must then not get the message. The caller holds the lock.
+// lateLog reports whether a log message on a shared stream (streamID is 0) may be for a call of another program that has ended (see
+// [caller.Client.Program]). The client of the open calls must then not get the message. If that client has set a log level, only an
+// abandoned call of the last lateLogs is meant, else any call that another program has ever made in this session. The caller holds the
+// lock.
 func (s *session) lateLog(streamID int64, calls []*listener) bool {
-	return streamID == 0 && len(calls) > 0 && slices.ContainsFunc(s.calls.abandoned[:], func(a abandonedCall) bool {
+	if streamID != 0 || len(calls) == 0 {
+		return false
+	}
+	return calls[0].noLevel && s.calls.shared || slices.ContainsFunc(s.calls.abandoned[:], func(a abandonedCall) bool {
 		return a.program != calls[0].client.Program() && time.Since(a.at) <= lateLogs
 	})
 }
@@ -269,15 +273,15 @@ func (s *session) cause() (program string, ok bool) {
 // message goes to no client, because no client may read the messages of another. mcpx then writes it to its own log.
 //
 // A message on a shared stream may also be for a call that the server has answered already, while another program has the only open
-// call. With OnLog this program does not get it (see cause). Otherwise it gets it only if it has set a log level, so that nothing of
-// others reaches clients that have not asked for log messages.
+// call. With OnLog this program does not get it (see cause). Otherwise it gets it only if it has set a log level (see lateLog), so that
+// nothing of others reaches clients that have not asked for log messages.
 func (s *session) logged(params json.RawMessage, streamID int64) {
 	if !json.Valid(params) {
 		return
 	}
 	s.mu.Lock()
 	calls := s.callsOf(streamID, "", (*caller.Client).Program)
-	if s.lateLog(streamID, calls) || streamID == 0 && s.calls.shared && len(calls) > 0 && calls[0].anyLevel {
+	if s.lateLog(streamID, calls) {
 		calls = nil
 	}
 	cause, ok := "", false
