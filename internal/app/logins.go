@@ -23,12 +23,12 @@ func Logins(log *slog.Logger) *logins.Logins {
 	return logins.New(filepath.Join(folder, "mcpx", "logins"), log)
 }
 
-// Secrets returns the store of this user's secrets, which configs refer to by name. It is in the user's folder for configs or, if
-// there is none, in the folder for temporary files.
+// Secrets returns the store of this user's secrets, which configs refer to by name. It is in the user's folder for configs. If there
+// is no such folder, the store keeps nothing: another user could have put secrets into the folder for temporary files.
 func Secrets() *secret.Store {
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		folder = os.TempDir()
+		return secret.New("")
 	}
 	return secret.New(filepath.Join(folder, "mcpx", "secrets"))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zalando/go-keyring"
 
+	"mcpx/internal/desk/secret"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/hosted/audit"
 	"mcpx/internal/mcptest"
@@ -55,6 +56,28 @@ func TestKeepSecrets(t *testing.T) {
 	cancel()
 	undo()
 	asBefore()
+}
+
+// TestSecrets_NoHome: a user without a home folder has no secrets but those of the keyring. Another user can write to the folder for
+// temporary files.
+func TestSecrets_NoHome(t *testing.T) {
+	others := t.TempDir()
+	for _, folder := range []string{"TMPDIR", "TMP", "XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(folder, others)
+	}
+	t.Setenv("MCPX_KEYRING", "off")
+	if _, err := secret.New(filepath.Join(others, "mcpx", "secrets")).Set(t.Context(), "token", "planted"); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"XDG_CONFIG_HOME", "HOME", "AppData"} {
+		t.Setenv(folder, "")
+	}
+	if got, err := Secrets().Get(t.Context(), "token"); !errors.Is(err, secret.ErrNotFound) {
+		t.Errorf("the secret is %q, %v", got, err)
+	}
+	if _, err := Secrets().Set(t.Context(), "token", "mine"); err == nil {
+		t.Error("a secret is stored")
+	}
 }
 
 // TestChange_Refused: if the keyring refuses the secrets of a change, the audit trail does not record the change. If the trail

@@ -24,7 +24,8 @@ import (
 // the file.
 type Store struct{ dir string }
 
-// New returns a Store whose files are in the folder dir. The folder need not exist.
+// New returns a Store whose files are in the folder dir, which need not exist. If dir is empty, there is no such folder: the Store
+// reads secrets from the keyring only, lists none, and stores none.
 func New(dir string) *Store { return &Store{dir: dir} }
 
 // kept is the content of the file for a secret.
@@ -48,8 +49,11 @@ func CheckName(name string) error {
 }
 
 // file returns the path of a secret's file. The name of the file contains a digest, because some file systems cannot distinguish
-// names that differ only in case.
+// names that differ only in case. The path is empty if there is no folder.
 func (s *Store) file(name string) string {
+	if s.dir == "" {
+		return ""
+	}
 	sum := sha256.Sum256([]byte(name))
 	return filepath.Join(s.dir, name+"-"+hex.EncodeToString(sum[:4])+".secret")
 }
@@ -82,7 +86,7 @@ func (s *Store) Get(ctx context.Context, name string) (string, error) {
 // Set stores a secret. If there is no keyring, or it refuses the value, Set stores the value unencrypted in the folder;
 // unsealed then says why.
 func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err error) {
-	if err := check(name, value); err != nil {
+	if err := s.check(name, value); err != nil {
 		return nil, err
 	}
 	file := kept{Name: name}
@@ -94,7 +98,7 @@ func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err erro
 
 // Seal stores a secret in the keyring. If the keyring refuses the value, Seal changes nothing, and returns the reason.
 func (s *Store) Seal(ctx context.Context, name, value string) error {
-	if err := check(name, value); err != nil {
+	if err := s.check(name, value); err != nil {
 		return err
 	}
 	if err := keyring.Set(ctx, inKeyring(name), value); err != nil {
@@ -107,8 +111,10 @@ func (s *Store) Seal(ctx context.Context, name, value string) error {
 func (s *Store) MaxSealed() int { return min(MaxBytes, keyring.MaxBytes()) }
 
 // check returns an error if a secret with this name and value cannot be stored.
-func check(name, value string) error {
+func (s *Store) check(name, value string) error {
 	switch err := CheckName(name); {
+	case s.dir == "":
+		return errors.New("there is no folder for secrets, as this user has no home folder ($HOME)")
 	case err != nil:
 		return err
 	case value == "":
@@ -153,6 +159,9 @@ func (s *Store) Delete(ctx context.Context, name string) (found bool, err error)
 
 // Names returns the names of all secrets, sorted.
 func (s *Store) Names() ([]string, error) {
+	if s.dir == "" {
+		return nil, nil
+	}
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.secret"))
 	names := make([]string, 0, len(files))
 	for _, path := range files {

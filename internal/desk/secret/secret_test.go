@@ -38,6 +38,39 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// TestStore_NoFolder: without a folder nothing is stored, neither in the working folder nor in the keyring, where it could not be
+// listed. What the keyring has can be read.
+func TestStore_NoFolder(t *testing.T) {
+	t.Setenv("MCPX_KEYRING", "")
+	keyring.MockInit()
+	if err := keyring.Set("mcpx", "secret old", "from before"); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if _, err := New(".").Set(t.Context(), "planted", "x"); err != nil {
+		t.Fatal(err)
+	}
+	s := New("")
+	if _, err := s.Set(t.Context(), "new", "hush"); err == nil || !strings.Contains(err.Error(), "$HOME") {
+		t.Errorf("set: %v", err)
+	}
+	if err := s.Seal(t.Context(), "new", "hush"); err == nil {
+		t.Error("sealed")
+	}
+	if _, err := s.Get(t.Context(), "new"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("get: %v", err)
+	}
+	if got, err := s.Get(t.Context(), "old"); got != "from before" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if names, err := s.Names(); len(names) != 0 || err != nil {
+		t.Errorf("names %q, %v", names, err)
+	}
+	if found, err := s.Delete(t.Context(), "new"); found || err != nil {
+		t.Errorf("deleted: %v, %v", found, err)
+	}
+}
+
 // TestStore: a secret can be stored, replaced, listed and deleted, both with and without a keyring.
 func TestStore(t *testing.T) {
 	for _, kind := range []string{"keyring", "off", "broken"} {
