@@ -21,11 +21,12 @@ import (
 // call is a request with its two timers. clock bounds the whole call. idle bounds the time without progress, and is nil if there is
 // no such bound. told means that mcpx has told the server to cancel the request. MayHaveRun, a field of the request, is also set
 // here: after an attempt that the server may have executed, and after an answer in which the server required input.
-// again means that the server has refused an attempt, with transport.ErrGone or an HTTP error status.
+// again means that the server has refused an attempt, with transport.ErrGone or an HTTP error status. legacy means that the last
+// attempt was made in a session of the legacy era.
 type call struct {
 	request.Request
-	clock, idle *clock.Clock
-	told, again bool
+	clock, idle         *clock.Clock
+	told, again, legacy bool
 }
 
 // Call sends a request and returns the raw result, which is valid JSON in valid UTF-8. It ends within the request's
@@ -48,7 +49,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	result, err := u.attempts(ctx, &c, &waits)
 	if requests, _, asks := inputWanted(result); err == nil && asks {
 		if u.spec.OnQuestion(); r.Relay { // the caller passes the input_required result on to the client
-			err = u.mayAsk(r.Client, requests)
+			err = u.mayAsk(&c, requests)
 		} else {
 			c.MayHaveRun = true
 			result, err = u.rounds(ctx, &c, &waits, result)
@@ -140,6 +141,7 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 			}
 		}
 		var result json.RawMessage
+		r.legacy = !s.Modern
 		if r.Idle > 0 {
 			result, err = s.callWatched(ctx, r, r.Idle)
 		} else {

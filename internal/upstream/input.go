@@ -10,7 +10,6 @@ import (
 
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
 
@@ -33,7 +32,7 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 		if round == maxInputRounds {
 			return nil, &request.InputError{Reason: "again and again"}
 		}
-		if err := u.mayAsk(r.Client, requests); err != nil {
+		if err := u.mayAsk(r, requests); err != nil {
 			return nil, err
 		}
 		r.Input = request.Input{State: bytes.Clone(state)}
@@ -51,13 +50,17 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits, result json.Ra
 }
 
 // mayAsk returns nil if the server may ask the client all these questions; otherwise a [request.InputError]. A client gets no
-// question whose capability it has not declared, even if mcpx only passes an input_required result on to it.
-func (u *Upstream) mayAsk(client *caller.Client, requests json.RawMessage) error {
-	if u.spec.NoQuestions && requests != nil {
+// question whose capability it has not declared, even if mcpx only passes an input_required result on to it. In the legacy era
+// there are no such results: a request has no place for the answers, so the server would only ask for them again.
+func (u *Upstream) mayAsk(r *call, requests json.RawMessage) error {
+	switch {
+	case r.legacy:
+		return &request.InputError{Reason: "with a result that only protocol revision " + modernVersion + " has, in a session of an earlier one"}
+	case u.spec.NoQuestions && requests != nil:
 		return &request.InputError{Reason: "although it may not ask clients anything"}
 	}
 	for _, one := range questionsIn(requests) {
-		if why := client.Undeclared(one.method, one.params); why != "" {
+		if why := r.Client.Undeclared(one.method, one.params); why != "" {
 			return &request.InputError{Reason: why}
 		}
 	}

@@ -310,6 +310,27 @@ func TestInputRounds_Refused(t *testing.T) {
 	})
 }
 
+// TestInputRounds_Legacy: a legacy server that returns input_required could not get the answers, so the call fails without a question.
+func TestInputRounds_Legacy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const result = `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}},"requestState":"s"}`
+		spec, _ := inProcess(t, mcptest.Spec{MethodResults: map[string]json.RawMessage{"tools/call": json.RawMessage(result)}})
+		u := ready(t, spec)
+		for _, relay := range []bool{false, true} {
+			client := withUser("a", time.Minute)
+			client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+				t.Errorf("relay is %t: the client was asked", relay)
+				return nil, errors.New("never asked")
+			}
+			r := asking(client)
+			r.Relay = relay
+			if got, err := u.Call(t.Context(), r); err == nil || !strings.Contains(err.Error(), "only protocol revision "+modernVersion) {
+				t.Errorf("relay is %t: got %s, %v", relay, got, err)
+			}
+		}
+	})
+}
+
 // TestInputRounds_Last: the result after as many input_required as are allowed is not lost, since the call was executed.
 func TestInputRounds_Last(t *testing.T) {
 	bubble(t, func(t *testing.T) {
