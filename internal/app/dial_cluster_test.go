@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/mcptest"
 )
 
@@ -152,7 +153,8 @@ func TestDial_RuleGone(t *testing.T) {
 func TestDial_Expired(t *testing.T) {
 	mcptest.NoLeaks(t)
 	n := mcptest.StartNATS(t)
-	one := hosted(t, nil, `[{"principals":["alice","bob"]}]`, dialRules+clusterAt(n.URL, clusterKey))
+	const rules = `,"exec_wait":"1s","dial":{"allow":[{"names":["shared*"],"for":"all"}]}`
+	one := hosted(t, nil, `[{"principals":["alice","bob"]}]`, rules+clusterAt(n.URL, clusterKey))
 	two := serving(t, one.cfg)
 	one.device(t, "alice", "shared", "the first")
 	two.await(t, "shared", 1)
@@ -179,4 +181,39 @@ func TestDial_Expired(t *testing.T) {
 		_, err := records.Get("dial.shared")
 		return err == nil && time.Now().After(ends) && states("shared") == "dialled in at another replica"
 	})
+}
+
+// TestDial_RuleBack: the config of a replica has no rule for a server at another replica, or has a server of the same name. For so
+// long the replica does not have the server, even if it dials in again. As soon as the config allows it again, the replica has it.
+func TestDial_RuleBack(t *testing.T) {
+	mcptest.NoLeaks(t)
+	n := mcptest.StartNATS(t)
+	const people = `[{"principals":["alice"]}]`
+	at := clusterAt(n.URL, clusterKey)
+	one := hosted(t, nil, people, dialRules+at)
+	two := serving(t, one.cfg)
+	one.device(t, "alice", "shared", "the first")
+	two.await(t, "shared", 1)
+	for name, without := range map[string]*config.Config{
+		"no-rule":        configOf(t, nil, people, `,"dial":{"allow":[{"names":["mine*"]}]}`+at),
+		"no-rule-then":   configOf(t, nil, people, `,"dial":{"allow":[{"names":["mine*"]}]}`+at),
+		"name-of-config": configOf(t, map[string]string{"shared": mcptest.Spec{}.HTTP(t).URL}, people, dialRules+at),
+	} {
+		if err := two.app.reload(without); err != nil {
+			t.Fatal(err)
+		}
+		if name != "no-rule" {
+			one.device(t, "alice", "shared", "the next")
+		}
+		one.device(t, "alice", "mine-"+name, "a later one")
+		two.await(t, "mine-"+name, 1)
+		if state := two.app.dialled.State("shared"); state != "" {
+			t.Errorf("%s: the server is %s", name, state)
+		}
+		if err := two.app.reload(one.cfg); err != nil {
+			t.Fatal(err)
+		}
+		mcptest.WaitFor(t, name+": the server", dialPatience, func() bool { return two.app.dialled.State("shared") != "" })
+		two.await(t, "shared", 1)
+	}
 }

@@ -434,18 +434,25 @@ func (s *slot) admit(kind catalog.Kind, items, bytes int) error {
 	return errors.New(why)
 }
 
-// Recheck removes the servers that the current config no longer allows. It closes their connections to this replica. It does not
-// call [Options.Changed], because the caller of Recheck applies the change.
-func (h *Hub) Recheck() {
+// allowed reports whether the current config lets a principal dial in as name, and has the server served like this.
+func (h *Hub) allowed(by *caller.Principal, name string, as policy.Dialled) bool {
 	dial := h.options.Current()
+	if dial == nil || h.options.Taken(name) || h.options.Taken(as.Server) {
+		return false
+	}
+	rule := h.rule(dial, by, name)
+	return rule != nil && reflect.DeepEqual(dialledAs(rule, by, name), as)
+}
+
+// Recheck removes the servers that the current config no longer allows. It closes their connections to this replica. It does not
+// call [Options.Changed], because the caller of Recheck applies the change. Servers at other replicas that the config allows again
+// are added a little later, by the goroutine of Share.
+func (h *Hub) Recheck() {
 	h.mu.Lock()
 	var open []*conn
 	for _, s := range h.slots {
-		if dial != nil && !h.options.Taken(s.Name) && !h.options.Taken(s.Dialled.Server) {
-			rule := h.rule(dial, s.By, s.Name)
-			if rule != nil && reflect.DeepEqual(dialledAs(rule, s.By, s.Name), s.Dialled) {
-				continue
-			}
+		if h.allowed(s.By, s.Name, s.Dialled) {
+			continue
 		}
 		h.remove(s)
 		if s.live != nil {
@@ -454,6 +461,7 @@ func (h *Hub) Recheck() {
 	}
 	h.mu.Unlock()
 	closeAll(open, transport.ClosePolicy, "the config does not allow this name any more")
+	h.watch()()
 }
 
 // closeAll closes all these connections at the same time. It takes at most a second.

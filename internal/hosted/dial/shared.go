@@ -79,12 +79,7 @@ func (h *Hub) Share() {
 	c.Accept(kindRelay, func(ctx context.Context, name []byte, s *cluster.Stream) error {
 		return h.relayed(ctx, string(name), s)
 	})
-	c.Records().Watch(recordPrefix, func(value []byte) {
-		h.newsMu.Lock()
-		h.news = append(h.news, value)
-		h.newsMu.Unlock()
-		h.look()
-	})
+	h.watch()
 	h.takeNews()
 	h.loop.Go(func() { // ends with Close
 		ticks := time.NewTicker(lookEvery)
@@ -100,6 +95,20 @@ func (h *Hub) Share() {
 			h.lookAfter()
 			h.tell()
 		}
+	})
+}
+
+// watch gives the present values of all records to takeNews and, until stop is called, each new value. Without a cluster it has no
+// effect.
+func (h *Hub) watch() (stop func()) {
+	if h.options.Cluster == nil {
+		return func() {}
+	}
+	return h.options.Cluster.Records().Watch(recordPrefix, func(value []byte) {
+		h.newsMu.Lock()
+		h.news = append(h.news, value)
+		h.newsMu.Unlock()
+		h.look()
 	})
 }
 
@@ -240,7 +249,8 @@ func (h *Hub) takeNews() {
 	}
 }
 
-// apply updates a slot, or makes it, from a record that says that the server has no connection, or has one to another replica.
+// apply updates a slot, or makes it, from a record that says that the server has no connection, or has one to another replica. It
+// makes no slot for a server that the config of this replica does not allow: a changed config may reach the other replica first.
 // changed says whether the list of servers has changed.
 func (h *Hub) apply(one *holding) (changed bool) {
 	h.mu.Lock()
@@ -253,6 +263,9 @@ func (h *Hub) apply(one *holding) (changed bool) {
 		h.remove(s)
 		h.replaced(s)
 		s, changed = nil, true
+	}
+	if s == nil && !h.allowed(one.By, one.Name, one.Dialled) {
+		return changed
 	}
 	if s == nil {
 		s, changed = h.newSlot(one.Name, one.By, one.Dialled), true
