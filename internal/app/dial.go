@@ -215,8 +215,14 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 	}
 	present := make(Lock)
 	present.Approve(server)
-	if digest := r.URL.Query().Get("digest"); digest != "" && digest != digestOf(present[name]) {
+	digest := digestOf(present[name])
+	if read := r.URL.Query().Get("digest"); read != "" && read != digest {
 		http.Error(w, "the tools are not those that you have read: read GET /api/dialled/"+name+" again", http.StatusConflict)
+		return
+	}
+	who := caller.From(r.Context())
+	if err := a.auditor.changing(who, change{action: "approve", name: name}, "the tools with the digest "+digest); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	if err := a.storeApproval(r.Context(), approvedAs(&all[at]), present[name]); err != nil {
@@ -224,6 +230,7 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 		http.Error(w, "the approval cannot be stored; the log says why", http.StatusInternalServerError)
 		return
 	}
+	a.log.Info("a server that dialled in is approved", "server", name, "principal", who.String(), "digest", digest)
 	a.rebuild()
 	w.WriteHeader(http.StatusNoContent)
 }

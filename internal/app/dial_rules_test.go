@@ -3,6 +3,8 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -376,5 +378,62 @@ func TestDial_Reviewed(t *testing.T) {
 	}
 	if answer := e.whoami(t, "bob", "shared"); !strings.Contains(answer, "I am") {
 		t.Errorf("approved: %s", answer)
+	}
+}
+
+// TestDial_ApprovalRecorded: the audit trail has who approved the tools of a server, with their digest. With audit.required, nothing
+// is approved while the trail cannot be written.
+func TestDial_ApprovalRecorded(t *testing.T) {
+	t.Chdir(t.TempDir()) // for the lock file
+	trail := filepath.Join(t.TempDir(), "audit.jsonl")
+	e := hosted(t, nil, `[{"principals":["alice","bob"]},{"principals":["carol"],"admin":true}]`,
+		dialRules+fmt.Sprintf(`,"audit":{"file":%q,"required":true}`, trail))
+	d := e.device(t, "alice", "shared", "the first")
+	e.await(t, "shared", 1)
+	carol := e.visitor(t, "carol", modernEra, false)
+	approve := func() int {
+		status, _, _ := carol.http(t, "POST", "/api/dialled/shared/approve", "", nil)
+		return status
+	}
+	approvals := func() (all []string) {
+		text, err := os.ReadFile(trail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, `"servers_change"`) {
+				all = append(all, line)
+			}
+		}
+		return all
+	}
+	if status := approve(); status != 204 {
+		t.Fatal(status)
+	}
+	_, definitions, _ := carol.http(t, "GET", "/api/dialled/shared", "", nil)
+	var read struct{ Digest string }
+	if err := json.Unmarshal([]byte(definitions), &read); err != nil || read.Digest == "" {
+		t.Fatal(definitions, err)
+	}
+	if all := approvals(); len(all) != 1 || !strings.Contains(all[0], `"principal":"carol","what":"approve","server":"shared"`) ||
+		!strings.Contains(all[0], read.Digest) {
+		t.Errorf("the trail has %s", all)
+	}
+	d.more.Store(1)
+	if err := d.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "the new tool", dialPatience, func() bool {
+		s, _ := e.app.Registry.Snapshot().Server("shared")
+		return len(s.Tools) == 2
+	})
+	if err := e.app.auditor.trail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status := approve(); status != 503 {
+		t.Errorf("without a trail: %d", status)
+	}
+	if list := e.app.Dialled(); len(list) != 1 || list[0].Approved {
+		t.Errorf("without a trail, approved: %+v", list)
 	}
 }

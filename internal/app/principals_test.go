@@ -57,6 +57,10 @@ func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeTrail, err := a.OpenAudit()
+	if err != nil {
+		t.Fatal(err)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +73,7 @@ func servingWith(t *testing.T, cfg *config.Config, state *clientState) *endpoint
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
+		closeTrail()
 	})
 	a.Registry.Need()
 	bounded, cancel := context.WithTimeout(t.Context(), patience)
