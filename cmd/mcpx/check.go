@@ -64,7 +64,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 }
 
 func (cmd *checkCommand) Help() string {
-	return "Exits with 1 where a server is down or a tool that was asked for is not visible.\n\n" + examples(
+	return "Exits with 1 where a server is down, a tool that was asked for is not visible, or mcpx serve would not start.\n\n" + examples(
 		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
 }
 
@@ -111,6 +111,8 @@ func (cmd *checkCommand) runHere(ctx context.Context, c *cli, s streams) error {
 	if cmd.outcome = outcome; len(servers) == 0 {
 		outcome.Cost = costOf(a, c.usesDaemon(cfg))
 		outcome.Dialled = dialledIn(ctx, cfg)
+		outcome.Faults = a.ServeFaults()
+		outcome.OK = outcome.OK && len(outcome.Faults) == 0
 	}
 	switch {
 	case cmd.JSON:
@@ -201,6 +203,7 @@ func noSuchServer(name string, all []string) error {
 type outcome struct {
 	OK       bool            `json:"ok"`
 	Config   string          `json:"config"`
+	Faults   []string        `json:"faults,omitempty"` // why mcpx serve would not start
 	Warnings []string        `json:"warnings,omitempty"`
 	Servers  []checkedServer `json:"servers"`
 	Tools    []checkedTool   `json:"tools,omitempty"`
@@ -345,6 +348,9 @@ func (o *outcome) print(s streams) {
 // printServers prints what is known of each server and tool.
 func (o *outcome) printServers(s streams) {
 	sc := s.screen
+	for _, fault := range o.Faults {
+		fmt.Fprint(s.out, sc.Hang(sc.Red("fault     "), sanitize.Line(fault, 1000)))
+	}
 	for _, warning := range o.Warnings {
 		if strings.Contains(warning, " matches no tool") { // the other warnings were printed before
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))

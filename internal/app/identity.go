@@ -28,10 +28,8 @@ import (
 func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
 	if a.Config.TLS != nil {
 		var err error
-		files := *a.Config.TLS
-		files.Identity = a.Config.Auth != nil && a.Config.Auth.Certificates
-		if a.tls, err = httpd.LoadTLS(files, a.log); err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
+		if a.tls, err = a.loadTLS(); err != nil {
+			return nil, err
 		}
 	}
 	listener, err := httpd.Listen(ctx, addr, insecure || a.Config.Auth != nil)
