@@ -166,7 +166,7 @@ func TestServe_LogFolder(t *testing.T) {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 	path = h.config(t, map[string]server{}, nil)
-	if _, stderr, code := h.run(t, "", "--config", path, "serve", "--trace", folder); code != 1 || !strings.Contains(stderr, "mcpx: error: --trace: "+folder+" is a folder") {
+	if _, stderr, code := h.run(t, "", "--config", path, "serve", "--trace", folder); code != 1 || !strings.Contains(stderr, "mcpx: error: --trace: "+folder+" is a folder; name a file in") {
 		t.Errorf("exit %d, stderr %q", code, stderr)
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {

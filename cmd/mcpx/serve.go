@@ -166,7 +166,7 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	}
 	rotated := &lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces} // file mode 0600
 	if err := begin(rotated); err != nil {
-		return nil, nil, fmt.Errorf("--trace: %w", err)
+		return nil, nil, fmt.Errorf("--trace: %w; name a file in a folder that mcpx may write", err)
 	}
 	return rotated, func() { _ = rotated.Close() }, nil
 }
