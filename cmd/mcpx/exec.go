@@ -106,7 +106,6 @@ func (cmd *execCommand) runHere(ctx context.Context, c *cli, s streams) error {
 		return ctx.Err()
 	}
 	if pairs != nil {
-		a.Registry.WaitServer(ctx, cmd.Server)
 		var schema json.RawMessage
 		if server, ok := a.Executor.Catalogue(nil).Server(cmd.Server); ok {
 			if tool, ok := server.Tool(cmd.Tool); ok {

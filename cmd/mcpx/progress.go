@@ -31,13 +31,16 @@ func tryAll(ctx context.Context, a *app.App, s streams) (silent map[string]strin
 }
 
 // reached waits until the first attempt to connect to a server has ended, and for what the function installed waits for. It shows the
-// progress on stderr.
+// progress on stderr. Afterwards the snapshot of the catalogue is up to date.
 func reached(ctx context.Context, a *app.App, s streams, server string) {
 	installed(ctx, a, s)
 	connecting := func(one attempt) bool { return one.name == server && one.state == catalog.Connecting }
+	wait := func(ctx context.Context) { a.Registry.WaitServer(ctx, server) }
 	if slices.ContainsFunc(attempts(a), connecting) {
-		showing(ctx, a, s, func(ctx context.Context) { a.Registry.WaitServer(ctx, server) })
+		showing(ctx, a, s, wait)
+		return
 	}
+	wait(ctx)
 }
 
 // installed waits until no server is installing its program (as npx does at the first start), or until ctx ends. It shows the
