@@ -31,6 +31,8 @@ const (
 	// maxSuspended is the highest number of suspended calls. One principal may have at most a tenth of that number; calls
 	// without a principal have no limit of their own.
 	maxSuspended = 1000
+	// maxKept bounds the log messages that one suspended call keeps for its client's next request, in bytes.
+	maxKept = 32 << 10
 	// suspendedState is the beginning of the requestState of a suspended call. The name of the process and a
 	// secret that identifies the call follow.
 	suspendedState = "mcpx.suspended."
@@ -74,6 +76,9 @@ type suspendedCall struct {
 
 	mu        sync.Mutex
 	now       *incoming            // the request that waits for the result; nil while the call is suspended
+	kept      []note               // log messages of the time while the call is suspended, for the request that resumes it
+	keptBytes int                  // their bytes
+	progress  json.RawMessage      // the newest progress of that time; nil if there was none
 	asked     chan struct{}        // has a buffer of one: a value means that there may be open questions
 	questions map[string]*question // by key
 	last      int
@@ -238,9 +243,7 @@ func (k *suspendedCalls) resume(ctx context.Context, r *incoming, written string
 	}
 	delete(k.calls, secret)
 	p.expiry.Stop()
-	p.mu.Lock()
-	p.now = r
-	p.mu.Unlock()
+	p.goOn(r)
 	return p, nil
 }
 
@@ -351,6 +354,20 @@ func (p *suspendedCall) take(responses json.RawMessage) {
 	}
 }
 
+// goOn makes r the request that waits for the result, and sends it the notifications that were kept.
+func (p *suspendedCall) goOn(r *incoming) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = r
+	for _, n := range p.kept {
+		p.tell(n.method, n.params)
+	}
+	if p.progress != nil {
+		p.tell(methodProgress, p.progress)
+	}
+	p.kept, p.keptBytes, p.progress = nil, 0, nil
+}
+
 // current returns the client's request that waits for the result; nil while the call is suspended.
 func (p *suspendedCall) current() *incoming {
 	p.mu.Lock()
@@ -358,13 +375,30 @@ func (p *suspendedCall) current() *incoming {
 	return p.now
 }
 
-// notify sends a notification to the client, on the stream of the request that waits for the result. A progress notification
-// gets the progress token of that request. While the call is suspended, notifications are dropped.
+// notify sends a notification to the client, on the stream of the request that waits for the result. While the call is suspended, it
+// keeps the notification: of progress only the newest, of the others no more than maxKept.
 func (p *suspendedCall) notify(method string, params json.RawMessage) {
-	r := p.current()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case r == nil || r.out == nil:
-	case method != "notifications/progress":
+	case p.now != nil:
+		p.tell(method, params)
+	case method == methodProgress:
+		p.progress = params
+	case p.keptBytes+len(params) <= maxKept:
+		p.kept = append(p.kept, note{method: method, params: params})
+		p.keptBytes += len(params)
+	}
+}
+
+const methodProgress = "notifications/progress"
+
+// tell sends a notification on the stream of the request that waits for the result. A progress notification gets the progress token
+// of that request. The caller holds the lock.
+func (p *suspendedCall) tell(method string, params json.RawMessage) {
+	switch r := p.now; {
+	case r.out == nil:
+	case method != methodProgress:
 		r.out.notify(method, params)
 	case r.token != nil:
 		r.out.notify(method, wire.Set(params, "progressToken", r.token))

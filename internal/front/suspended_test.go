@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -250,6 +251,33 @@ func TestSuspended(t *testing.T) {
 	late := c.ask(t, modernCall("3", "ask", `{}`, ""))
 	if late.Error == nil {
 		t.Errorf("after the end: %+v", late)
+	}
+}
+
+// heardParams also records the params of notifications.
+type heardParams struct{ heard }
+
+func (h *heardParams) notify(method string, params json.RawMessage) {
+	h.heard.notify(method+" "+string(params), nil)
+}
+
+// TestSuspended_Kept: the log messages and the newest progress of the time while a call is suspended go to the request that resumes
+// it, and come before all later ones. A flood of log messages takes no more memory than maxKept.
+func TestSuspended_Kept(t *testing.T) {
+	p, out := &suspendedCall{}, &heardParams{}
+	p.notify("notifications/message", json.RawMessage(`{"data":1}`))
+	p.notify("notifications/progress", json.RawMessage(`{"progressToken":"old","progress":1}`))
+	p.notify("notifications/progress", json.RawMessage(`{"progressToken":"old","progress":2}`))
+	p.notify("notifications/message", json.RawMessage(`{"data":"`+strings.Repeat("x", maxKept)+`"}`))
+	p.notify("notifications/message", json.RawMessage(`{"data":2}`))
+	p.goOn(&incoming{message: &message{requestMeta: requestMeta{token: json.RawMessage(`"new"`)}}, out: out})
+	p.notify("notifications/message", json.RawMessage(`{"data":3}`))
+	want := []string{
+		`notifications/message {"data":1}`, `notifications/message {"data":2}`,
+		`notifications/progress {"progressToken":"new","progress":2}`, `notifications/message {"data":3}`,
+	}
+	if !slices.Equal(out.methods, want) {
+		t.Errorf("got %q, want %q", out.methods, want)
 	}
 }
 
