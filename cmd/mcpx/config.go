@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 
@@ -52,6 +53,21 @@ func readConfig(ctx context.Context, path string, s streams, names ...string) (*
 func (s streams) reading() config.Options {
 	self, _ := os.Executable() // if that fails, entries that start mcpx are recognized by the name of the program
 	return config.Options{Getenv: s.getenv, Executable: self, Absent: s.absent}
+}
+
+// variables returns the names of the environment variables that a config file uses and that are set. Others are left out, because
+// some users write a token where a name belongs.
+func (s streams) variables(file string) []string {
+	o, used := s.reading(), map[string]bool{}
+	o.Getenv = func(name string) (string, bool) {
+		value, set := s.getenv(name)
+		if set {
+			used[name] = true
+		}
+		return value, set
+	}
+	_, _ = config.Load(file, o) // the caller has read the file before, with its faults
+	return slices.Sorted(maps.Keys(used))
 }
 
 // readingSecrets returns the options for reading config files with the secrets from the keyring. It does not run the commands with

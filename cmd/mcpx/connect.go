@@ -257,6 +257,8 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; %s makes one\n", w.sys.Short(own), w.cli.hint("init"))
 	} else if served, seen, err = w.served(ctx, own); err != nil {
 		return err
+	} else {
+		to.Variables = w.s.variables(own)
 	}
 	if w.move {
 		to.Move = seen

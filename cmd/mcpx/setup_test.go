@@ -58,6 +58,26 @@ func fakeEntry(t *testing.T) string {
 	return text[:strings.LastIndex(text[:strings.LastIndex(text, "}")], "}")]
 }
 
+// TestConnect_Variables: the entry in Codex's file names the variables that the config uses, but no word in place of a name, which
+// may be a token.
+func TestConnect_Variables(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	h.extra = append(h.extra, "FIRST=1", "SECOND=2")
+	own := h.write(t, "config.json", `{"mcpServers": {
+		"a": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${SECOND}", "X": "${UNSET:-x}"}},
+		"b": {"url": "http://127.0.0.1:9/mcp", "bearer_token_env_var": "FIRST"},
+		"c": {"url": "http://127.0.0.1:9/mcp", "bearer_token_env_var": "ghp_token"},
+		"d": {"command": "d", "args": ["${HOME}"]}
+	}}`)
+	h.must(t, 0, "connect", "codex", "--yes", "--config", own)
+	h.must(t, 0, "connect", "cursor", "--yes", "--config", own)
+	hasAll(t, readFile(t, filepath.Join(h.dir, ".codex/config.toml")), "\nenv_vars = ['FIRST', 'SECOND']\n")
+	if got := readFile(t, filepath.Join(h.dir, ".cursor/mcp.json")); strings.Contains(got, "FIRST") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestInit_Unasked: with --yes, mcpx init makes a config from the files of clients and connects the clients
 // without a question. Then everything is undone.
 func TestInit_Unasked(t *testing.T) {

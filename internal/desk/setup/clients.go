@@ -38,7 +38,13 @@ type format struct {
 	path []string
 	// entry returns the entry for a server that is started with a command. It is nil for a file to which mcpx adds no entry.
 	entry func(command string, args []string) object
+	// variables is the key of an entry that names environment variables. It is set for a client that passes a server only these
+	// variables and the ones in passed.
+	variables string
 }
+
+// passed are the environment variables that Codex passes to every server (codex-rs/rmcp-client/src/utils.rs).
+var passed = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 
 type language int
 
@@ -122,7 +128,7 @@ var clients = []Client{
 	},
 	{
 		ID: "codex", Name: "Codex", Restart: "start a new session",
-		format: format{language: tomlLanguage, path: []string{"mcp_servers"}, entry: plainEntry},
+		format: format{language: tomlLanguage, path: []string{"mcp_servers"}, entry: plainEntry, variables: "env_vars"},
 		places: func(s System) []string {
 			return []string{s.join(s.env("CODEX_HOME", s.join(s.home(), ".codex")), "config.toml")}
 		},

@@ -190,6 +190,8 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
+	// Variables are the names of the environment variables that mcpx's config uses.
+	Variables []string
 	// Move has servers of mcpx's config. If an enabled server in Move replaces a server in the client's file (see Doubled), Connect
 	// removes the latter from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
 	Move []Found
@@ -259,11 +261,33 @@ func (e edited) addSelf(servers []Found, connection Connection) error {
 	if slices.ContainsFunc(servers, func(s Found) bool { return s.Name == name && !s.Self }) {
 		return fmt.Errorf("another server is called %s there; rename it first", name)
 	}
-	entry := e.format.entry(connection.Command, connection.Args)
+	entry := append(e.format.entry(connection.Command, connection.Args), e.passing(name, connection.Variables)...)
 	if e.starts(name, entry) {
 		return nil
 	}
 	return e.start(entry, e.keys(name)...)
+}
+
+// passing returns the member of an entry that makes the client pass environment variables to mcpx. It keeps the variables that
+// the file's entry called name has there. It is empty if no variable is needed, or if the file has anything but names there.
+func (e edited) passing(name string, variables []string) object {
+	if e.format.variables == "" {
+		return nil
+	}
+	var names []string
+	now, _ := marshal(e.get(append(e.keys(name), e.format.variables)...))
+	if json.Unmarshal(now, &names) != nil {
+		return nil
+	}
+	for _, one := range variables {
+		if !slices.Contains(passed, one) && !slices.Contains(names, one) {
+			names = append(names, one)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return object{{e.format.variables, names}}
 }
 
 // Doubled returns the names of those servers that an enabled server in configured can replace. The server in configured must be

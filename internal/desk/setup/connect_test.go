@@ -431,6 +431,33 @@ func TestConnect_KeepsAdded(t *testing.T) {
 	}
 }
 
+// TestConnect_Variables: the entry for Codex, which passes few environment variables to servers, names those that mcpx's config uses.
+// Names that the user added stay.
+func TestConnect_Variables(t *testing.T) {
+	const wanted = "[mcp_servers.mcpx]\ncommand = '/opt/bin/mcpx'\nargs = ['--config', '/etc/mcpx.json']\n"
+	for name, one := range map[string]struct{ before, after string }{
+		"new":   {"", wanted + "env_vars = ['A', 'B']\n"},
+		"again": {wanted + "env_vars = ['A', 'B']\n", wanted + "env_vars = ['A', 'B']\n"},
+		"older": {wanted, wanted + "env_vars = ['A', 'B']\n"},
+		"added": {wanted + "# mine\nenv_vars = [\n  'B', 'C',\n]\ntool_timeout_sec = 9\n", wanted + "env_vars = ['B', 'C', 'A']\n# mine\ntool_timeout_sec = 9\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sys, c := linux(t), client(t, "codex")
+			file := c.File(sys)
+			put(t, file, one.before)
+			b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+			change, err := b.Connect(c, file, Connection{Command: "/opt/bin/mcpx", Args: []string{"--config", "/etc/mcpx.json"},
+				Variables: []string{"A", "B", "HOME", "PATH"}}, reading)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(change.After); got != one.after {
+				t.Errorf("got\n%s\nwant\n%s", got, one.after)
+			}
+		})
+	}
+}
+
 // TestConnect_ByHand: disconnect removes an entry of mcpx that the user wrote by hand, with or without a connect before.
 func TestConnect_ByHand(t *testing.T) {
 	const before = "{\"mcpServers\": {\"mcpx\": {\"command\": \"mcpx\"}, \"a\": {\"command\": \"a\"}}}\n"

@@ -141,7 +141,11 @@ func (e edited) keys(name string) []string { return append(slices.Clip(e.format.
 // starts reports whether the file's entry called name already has the same command and arguments as entry.
 func (e edited) starts(name string, entry object) bool {
 	now, _ := e.get(e.keys(name)...).(map[string]any)
-	for _, key := range []string{"command", "cmd", "args"} {
+	keys := []string{"command", "cmd", "args"}
+	if entry.get(e.format.variables) != nil {
+		keys = append(keys, e.format.variables)
+	}
+	for _, key := range keys {
 		is, _ := marshal(now[key])
 		want, _ := marshal(entry.get(key))
 		if string(is) != string(want) {

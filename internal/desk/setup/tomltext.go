@@ -88,6 +88,12 @@ func (d *tomlText) start(entry object, keys ...string) error {
 	}
 	command := d.extents(append(slices.Clip(keys), "command"))
 	args := d.extents(append(slices.Clip(keys), "args"))
+	var others []splice // the members of entry beside these, which the new text replaces
+	for _, f := range entry {
+		if f.key != "command" && f.key != "args" {
+			others = append(others, d.extents(append(slices.Clip(keys), f.key))...)
+		}
+	}
 	// If the command is written with a dotted key, such as mcpx.command, the line of the command cannot be replaced. Then the whole
 	// table is removed and written anew.
 	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0].from:]), []byte("command")) {
@@ -101,7 +107,7 @@ func (d *tomlText) start(entry object, keys ...string) error {
 		return err
 	}
 	command[0].text = text
-	return d.apply(append(command, args...)...)
+	return d.apply(slices.Concat(command, args, others)...)
 }
 
 func (d *tomlText) restore(original document, keys ...string) error {
