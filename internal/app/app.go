@@ -189,7 +189,6 @@ func New(o Options) (*App, error) {
 	}
 	a.accounts, a.link = new(accounts), a.linkFor
 	a.browsers = &page.Browsers{Sessions: o.state.browsers, Issuer: a.signsIn}
-	a.state.frontLogins.onLogin(a.auditor.loggedIn)
 	if a.reaper == nil {
 		a.reaper = proc.NewReaper()
 	}

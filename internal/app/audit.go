@@ -20,7 +20,6 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/hosted/audit"
-	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/request"
 )
@@ -183,15 +182,6 @@ func (a *auditor) Login(l audit.Login) {
 	if a.trail != nil {
 		_ = a.trail.Write(l.Event, l.Attrs()...) // an error needs no handling: the Trail logs and counts it
 	}
-}
-
-// loggedIn records that a person has logged in through auth.front, or that such a login has ended.
-func (a *auditor) loggedIn(e authserver.Event) {
-	l := audit.Login{Event: audit.LoginBegan, Principal: e.Principal.Name, Display: e.Principal.Display, Number: e.Login, Client: e.Client}
-	if e.Ended {
-		l.Event, l.Reason = audit.LoginEnded, e.Why
-	}
-	a.Login(l)
 }
 
 // changed records that a config was applied: who asked for it, the digest of its file, and how its text differs from the text of

@@ -130,7 +130,7 @@ func (b *builder) newAuthServer(auth *config.Auth, previous *authServer) (*authS
 		return nil, err
 	}
 	made, err := authserver.New(*wanted, authserver.Parts{
-		Store: store, Happened: b.state.frontLogins.happened, Left: b.state.frontLogins.hasLeft, SignedIn: b.browsers.SignedIn,
+		Store: store, Left: b.state.frontLogins.hasLeft, SignedIn: b.browsers.SignedIn,
 	})
 	if err != nil {
 		return nil, err

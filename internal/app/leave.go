@@ -17,15 +17,11 @@ import (
 	"mcpx/internal/hosted/page"
 )
 
-// frontLogins has the store of the logins at the authorization server of mcpx (config key auth.front), and the functions to call
-// when such a login begins or ends. It is safe for concurrent use.
+// frontLogins has the store of the logins at the authorization server of mcpx (config key auth.front), and the function to call
+// when the last login of a principal has ended. It is safe for concurrent use.
 type frontLogins struct {
-	mu        sync.Mutex
-	store     state.Followed // nil before the first use
-	listeners []func(authserver.Event)
-	// leaving protects left and waiting. mu is not used for them, because mu is held while the functions in listeners run, which
-	// may wait for a disk. But hasLeft must not wait, because it is called while the store is locked.
-	leaving sync.Mutex
+	mu      sync.Mutex
+	store   state.Followed          // nil before the first use
 	left    func(*caller.Principal) // to be called when a principal's last login has ended; nil before onLeft
 	waiting []*caller.Principal     // the principals with whom to call left once it is set
 }
@@ -33,8 +29,8 @@ type frontLogins struct {
 // onLeft makes l call tell with each principal whose last login ends. If the last login of a principal has already ended, onLeft calls tell
 // at once. tell must not block.
 func (l *frontLogins) onLeft(tell func(*caller.Principal)) {
-	l.leaving.Lock()
-	defer l.leaving.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.left = tell
 	for _, p := range l.waiting {
 		tell(p)
@@ -42,30 +38,16 @@ func (l *frontLogins) onLeft(tell func(*caller.Principal)) {
 	l.waiting = nil
 }
 
+// hasLeft must not wait, because it is called while the store is locked. It does not: mu is held for long only while the store is
+// opened, and then nobody has the store yet.
 func (l *frontLogins) hasLeft(p *caller.Principal) {
-	l.leaving.Lock()
-	defer l.leaving.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.left == nil {
 		l.waiting = append(l.waiting, p)
 		return
 	}
 	l.left(p)
-}
-
-// onLogin makes l call tell whenever a login begins or ends. The calls come one after the other. tell must not call methods of
-// l, which is locked meanwhile.
-func (l *frontLogins) onLogin(tell func(authserver.Event)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listeners = append(l.listeners, tell)
-}
-
-func (l *frontLogins) happened(e authserver.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, tell := range l.listeners {
-		tell(e)
-	}
 }
 
 // frontLoginStore returns the store of logins through auth.front: in the cluster or, without a cluster, in a folder of the user.
@@ -193,7 +175,7 @@ func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 		return nil, errInCluster
 	}
 	b := &builder{
-		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0),
+		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), auditor: &auditor{},
 		browsers: &page.Browsers{}, accounts: new(accounts),
 	}
 	l := &StoredLogins{builder: b, config: cfg}

@@ -67,8 +67,8 @@ type Options struct {
 	// Secrets are the secrets from which all encryption keys are derived. New values are encrypted with the key of the first
 	// secret. The keys of all secrets decrypt. There is at least one secret.
 	Secrets []*state.Secret
-	// Audit records refused and failed logins; nil means that nothing is recorded. For other events of logins see
-	// [Parts.Happened].
+	// Audit records the logins that begin, end, are refused or fail. In a cluster only the replica that began or ended a login
+	// records it.
 	Audit audit.Logins
 	Log   *slog.Logger
 }
@@ -94,8 +94,6 @@ type Server struct {
 type Parts struct {
 	// Store has the logins. Replicas must share it, and it must outlive the process.
 	Store state.Followed
-	// Happened is called when a login begins or ends; it may be nil. It must not block.
-	Happened func(Event)
 	// Left is called with a principal whose last login with a client has ended; it may be nil. Each process that shares the store
 	// calls Left when it learns of such an end, because two processes may end the last two logins at the same moment. When a server
 	// starts, it also calls Left for the ends that the store still has, because perhaps no process was running when the logins
@@ -120,9 +118,6 @@ func New(o Options, parts Parts) (*Server, error) {
 	if o.Scopes != nil && !slices.Contains(o.Scopes, "openid") {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)
 	}
-	if o.Audit == nil {
-		o.Audit = unrecorded{}
-	}
 	origin := u.Scheme + "://" + strings.ToLower(u.Host)
 	folder := strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), cmp.Or(o.Path, "/mcp"))
 	s := &Server{o: o, issuer: origin + folder, sameSite: http.NewCrossOriginProtection()}
@@ -141,12 +136,6 @@ func New(o Options, parts Parts) (*Server, error) {
 	s.learnedAll()
 	return s, nil
 }
-
-// unrecorded is an [audit.Logins] that records nothing.
-type unrecorded struct{}
-
-// Login does nothing.
-func (unrecorded) Login(audit.Login) {}
 
 // Close closes the server. It ends all requests that were authenticated with tokens or logins of this server.
 func (s *Server) Close() {

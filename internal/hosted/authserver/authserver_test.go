@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/mcptest"
 )
 
@@ -33,8 +34,18 @@ type site struct {
 	signed  []string // the numbers of the logins of mcpx's own pages
 }
 
-func (s *site) happened(e Event) {
-	s.events = append(s.events, fmt.Sprintf("ended %v, %s, %s, %s", e.Ended, e.Principal.Name[:4], e.Client, e.Why))
+// recorder is an [audit.Logins] that calls a func.
+type recorder func(audit.Login)
+
+func (r recorder) Login(l audit.Login) { r(l) }
+
+// unrecorded is an [audit.Logins] that records nothing.
+var unrecorded = recorder(func(audit.Login) {})
+
+func (s *site) record(l audit.Login) {
+	if l.Event != audit.LoginRefused {
+		s.events = append(s.events, fmt.Sprintf("%s, %s, %s, %s", l.Event, l.Principal[:4], l.Client, l.Reason))
+	}
 }
 
 func (s *site) signedIn(_ http.ResponseWriter, _ *http.Request, login string, _ *caller.Principal) error {
@@ -61,13 +72,13 @@ func newSite(t *testing.T, change ...func(*Options)) *site {
 	o := Options{
 		Resource: web.URL + "/mcp", Granted: []string{"mcp"},
 		AuthServer: conf.AuthServer{Issuer: s.issuer.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
-		Secrets:    []*state.Secret{secretOf('k')}, Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Secrets:    []*state.Secret{secretOf('k')}, Audit: recorder(s.record), Log: slog.New(slog.NewTextHandler(s.log, nil)),
 	}
 	for _, one := range change {
 		one(&o)
 	}
 	var err error
-	if s.server, err = New(o, Parts{Store: storeIn(t, t.TempDir()), Happened: s.happened, SignedIn: s.signedIn}); err != nil {
+	if s.server, err = New(o, Parts{Store: storeIn(t, t.TempDir()), SignedIn: s.signedIn}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.server.Close)

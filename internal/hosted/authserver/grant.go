@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"mcpx/internal/caller"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -200,13 +202,14 @@ func (s *Server) ended(g *grant) {
 	}
 	p := s.principal(&g.Who)
 	s.o.Log.Info("a login has ended", "principal", p.Name, "login", g.id(), "client", g.Called, "reason", g.Ended)
-	s.tell(Event{Ended: true, Login: g.id(), Principal: p, Client: g.Called, Why: g.Ended})
+	s.record(audit.LoginEnded, g, p)
 }
 
-func (s *Server) tell(e Event) {
-	if s.parts.Happened != nil {
-		s.parts.Happened(e)
-	}
+// record records that a login has begun or ended.
+func (s *Server) record(event string, g *grant, p *caller.Principal) {
+	s.o.Audit.Login(audit.Login{
+		Event: event, Principal: p.Name, Display: p.Display, Number: g.id(), Client: g.Called, Reason: g.Ended,
+	})
 }
 
 // known is this process's copy of the logins in the store. The store calls [Server.learn] for each login at the start, and again

@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 			secrets = append(secrets, secretOf(letter))
 		}
 		s, err := New(Options{
-			Resource: "https://mcp.example.com/mcp", Secrets: secrets, Log: quiet,
+			Resource: "https://mcp.example.com/mcp", Secrets: secrets, Audit: unrecorded, Log: quiet,
 			AuthServer: conf.AuthServer{Issuer: "https://login.example.com", ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
 		}, Parts{Store: store})
 		if err != nil {

@@ -37,8 +37,8 @@ func TestRenew_Left(t *testing.T) {
 		s.refresh(client, tokens)
 		s.refresh(client, other)
 		want := []string{
-			"ended false, ann@, Claude, ", "ended false, ann@, Claude, ",
-			"ended true, ann@, Claude, the issuer does not renew the login", "ended true, ann@, Claude, the issuer does not renew the login",
+			"login, ann@, Claude, ", "login, ann@, Claude, ",
+			"login_ended, ann@, Claude, the issuer does not renew the login", "login_ended, ann@, Claude, the issuer does not renew the login",
 		}
 		if strings.Join(s.events, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: %s", code, strings.Join(s.events, "\n"))

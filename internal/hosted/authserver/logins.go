@@ -17,7 +17,7 @@ type Login struct {
 	Principal string    `json:"principal"`
 	Name      string    `json:"name,omitempty"`
 	Email     string    `json:"email,omitempty"`
-	Client    string    `json:"client,omitempty"` // as in [Event]
+	Client    string    `json:"client,omitempty"` // the name that the client has given itself, or a fixed text for mcpx's own pages
 	Began     time.Time `json:"began"`
 	Renewed   time.Time `json:"renewed"`
 	Until     time.Time `json:"until,omitzero"` // when the login ends, unless it is renewed before

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
+	"mcpx/internal/hosted/audit"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 )
@@ -142,7 +143,7 @@ func (s *Server) redeem(ctx context.Context, form url.Values) (*grant, error) {
 func (s *Server) began(g *grant) {
 	p := s.principal(&g.Who)
 	s.o.Log.Info("user logged in", "principal", p.Name, "email", g.Who.Email, "login", g.id(), "client", g.Called)
-	s.tell(Event{Login: g.id(), Principal: p, Client: g.Called})
+	s.record(audit.LoginBegan, g, p)
 }
 
 // errUnavailable is returned if the store of logins cannot be reached.

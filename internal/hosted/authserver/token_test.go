@@ -17,6 +17,7 @@ import (
 
 	"mcpx/internal/base/conf"
 	"mcpx/internal/base/state"
+	"mcpx/internal/hosted/audit"
 )
 
 // TestToken_Code: a code can be used only by one client, with one redirect URI and one code_verifier, and only once.
@@ -152,7 +153,7 @@ func still(t testing.TB, store state.Followed, key byte) *Server {
 	t.Helper()
 	i := &issuer{url: "https://login.example.com", valid: map[string]bool{}, used: map[string]bool{}, silent: true}
 	s, err := New(Options{
-		Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(key)}, Log: quiet,
+		Resource: "https://mcp.example.com/mcp", Secrets: []*state.Secret{secretOf(key)}, Audit: unrecorded, Log: quiet,
 		AuthServer: conf.AuthServer{Issuer: i.url, ClientID: "mcpx", ClientSecret: "secret-of-the-issuer"},
 	}, Parts{Store: store})
 	if err != nil {
@@ -239,8 +240,8 @@ func TestTimes(t *testing.T) {
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := still(t, storeIn(t, ""), 'k')
-		var told []Event
-		s.parts.Happened = func(e Event) { told = append(told, e) }
+		var told []audit.Login
+		s.o.Audit = recorder(func(l audit.Login) { told = append(told, l) })
 		if _, err := s.redeem(t.Context(), s.codeOf(t, "c")); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +249,7 @@ func TestExpired(t *testing.T) {
 		s.sweep(t.Context())
 		time.Sleep(refreshTime + time.Hour)
 		s.sweep(t.Context())
-		if len(told) != 2 || told[0].Ended || !told[1].Ended || told[1].Why != "it was not renewed in time" {
+		if len(told) != 2 || told[0].Event != audit.LoginBegan || told[1].Event != audit.LoginEnded || told[1].Reason != "it was not renewed in time" {
 			t.Errorf("%+v", told)
 		}
 		time.Sleep(2 * time.Hour)
