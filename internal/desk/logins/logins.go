@@ -19,9 +19,9 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// These are the OAuth grants by which mcpx gets tokens.
+// These are the OAuth grants by which mcpx itself gets tokens, without a user. Any other value of Grant means the authorization code
+// grant, with a user.
 const (
-	AuthorizationCode = "authorization_code"
 	ClientCredentials = "client_credentials"
 	PrivateKeyJWT     = "private_key_jwt" // client credentials, with a signed assertion instead of a secret
 )

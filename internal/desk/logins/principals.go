@@ -49,15 +49,6 @@ func (l *Logins) Held(ctx context.Context, s Server) (id string, err error) {
 	return now.ID, nil
 }
 
-// HasOwn reports whether the user who runs mcpx has a login at s, and tokens may be sent to s.
-func (l *Logins) HasOwn(ctx context.Context, s Server) bool {
-	if s.Principal = ""; l.store.nowhere() || !s.safe() {
-		return false
-	}
-	now, err := l.source(s).current(ctx)
-	return err == nil && now != nil && now.Access != ""
-}
-
 // WithID returns wrap and secrets for the principal's login that has this ID. wrap makes a transport add the login's tokens to
 // requests; secrets lists the tokens that must be removed from texts. Once the login has ended or was replaced, the transport
 // returns an error and sends no request.
@@ -177,9 +168,6 @@ func (l *Logins) webClient(ctx context.Context, b *beginning, redirect string) (
 	defer unlock()
 	return made, l.store.write(ctx, file, made)
 }
-
-// Issuer returns the issuer, the URL that identifies the authorization server.
-func (p *Pending) Issuer() string { return p.Endpoint.Issuer }
 
 // Address returns the URL of the login page, in which the OAuth parameter state has the given value.
 func (p *Pending) Address(state string) string {
