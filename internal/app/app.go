@@ -227,7 +227,7 @@ func (o *Options) keepState(cfg *config.Config) error {
 	if o.state != nil {
 		return nil
 	}
-	o.state = newClientState(o.Log, memoryOf(cfg))
+	o.state = newClientState(memoryOf(cfg))
 	switch {
 	case o.Profile.sealed && cfg.Cluster != nil:
 		return o.state.join(cfg.Cluster, o.Log)

@@ -124,7 +124,7 @@ func builderOf(t *testing.T, profile Profile) *builder {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	return &builder{
-		profile: profile, view: config.ViewTwoTools, log: log, reaper: proc.NewReaper(), logins: Logins(log), state: newClientState(log, 0),
+		profile: profile, view: config.ViewTwoTools, log: log, reaper: proc.NewReaper(), logins: Logins(log), state: newClientState(0),
 		trace: func(string) func(bool, []byte) { return nil }, dialledIn: func() []dial.Server { return nil },
 	}
 }

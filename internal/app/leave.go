@@ -175,7 +175,7 @@ func OpenLogins(cfg *config.Config, log *slog.Logger) (*StoredLogins, error) {
 		return nil, errInCluster
 	}
 	b := &builder{
-		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(log, 0), auditor: &auditor{},
+		profile: Hosted, path: cfg.HTTPPath, log: log, state: newClientState(0), auditor: &auditor{},
 		browsers: &page.Browsers{}, accounts: new(accounts),
 	}
 	l := &StoredLogins{builder: b, config: cfg}

@@ -88,7 +88,7 @@ func newReplica(t *testing.T, cfg *config.Config, folder string, peers func(ctx 
 	}
 	options := Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)}
 	if cfg.Cluster == nil {
-		options.state = newClientState(options.Log, 0)
+		options.state = newClientState(0)
 		options.state.catalogues = peers
 	}
 	a, err := New(options)

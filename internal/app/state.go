@@ -40,7 +40,7 @@ type clientState struct {
 }
 
 // newClientState returns a new state. memory is how many bytes the process may use; 0 means no limit.
-func newClientState(log *slog.Logger, memory int64) *clientState {
+func newClientState(memory int64) *clientState {
 	s := &clientState{
 		sessions: front.NewSessions(state.NewSecret()), browsers: page.NewSessions(), results: results.InMemory(memory),
 		once:     front.NewOnce(),

@@ -196,7 +196,7 @@ func TestState_Restart(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	one := hosted(t, map[string]string{"fake": fake.URL}, rights, `,"groups":{"all":{"servers":["fake"]}},"limits":{"principal":{"sessions":2}}`)
 	restarted := func(more string) *endpoint {
-		later := newClientState(slog.New(slog.DiscardHandler), 0)
+		later := newClientState(0)
 		later.folder = one.app.state.folder
 		later.seal(slog.New(slog.DiscardHandler))
 		return servingWith(t, configOf(t, map[string]string{"fake": fake.URL}, rights, more), later)
@@ -265,7 +265,7 @@ func TestState_Restart(t *testing.T) {
 func TestState_NoFile(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	s := newClientState(logger, 0)
+	s := newClientState(0)
 	if s.folder = filepath.Join(t.TempDir(), "file", "mcpx"); os.WriteFile(filepath.Dir(s.folder), nil, 0o600) != nil {
 		t.Fatal("writing a file")
 	}
