@@ -184,7 +184,7 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 // for the beginning of a text, this text and all later ones are kept together as one array, and a single line says how to read
 // this array.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
-	s, _ = p.Merged(s)
+	s = p.merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
 	left, room := 0, limit // left counts the texts that are not written yet, including the current one
 	for _, b := range s.Received {

@@ -21,7 +21,7 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 		before, after := shown.withText(string(got.structured), a.Texts)
 		received, compact = received+before, compact+after
 	}
-	shown, _ = p.Merged(shown)
+	shown = p.merged(shown)
 	found, err := p.Grep(ctx, a.Grep, shown)
 	var refused *RefusedError
 	switch {

@@ -56,18 +56,11 @@ func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
 // CallOf returns a call of a tool of the built-in server, written so that a model can copy it. The tool takes a handle, as
 // read_result does.
 func (p Pages) CallOf(tool string, args ReadArguments) string {
+	names := [...]string{"server_name", "tool_name", "arguments"}
 	if p.ShortNames {
-		return "exec " + string(wire.Encode(struct {
-			Server    string        `json:"server"`
-			Tool      string        `json:"tool"`
-			Arguments ReadArguments `json:"args"`
-		}{Server, tool, args}))
+		names = [...]string{"server", "tool", "args"}
 	}
-	return "exec " + string(wire.Encode(struct {
-		Server    string        `json:"server_name"`
-		Tool      string        `json:"tool_name"`
-		Arguments ReadArguments `json:"arguments"`
-	}{Server, tool, args}))
+	return "exec " + string(wire.Encode(Object{{names[0], Server}, {names[1], tool}, {names[2], args}}))
 }
 
 // withMatched is for a text with the matches of a grep, if none of them is left out. It adds a line that says how many matches

@@ -45,16 +45,16 @@ func bare(b wire.Block) bool {
 	return only
 }
 
-// Merged merges blocks that are the elements of one list into one block. ok is false if the blocks are not the elements of a
-// list, or are shown verbatim; then Merged returns s.
-func (p Pages) Merged(s Shown) (list Shown, ok bool) {
+// merged merges blocks that are the elements of one list into one block. It returns s if the blocks are not the elements of a list,
+// or are shown verbatim.
+func (p Pages) merged(s Shown) Shown {
 	if s.Verbatim {
-		return s, false
+		return s
 	}
 	text, ok := jsonLines(s.Received)
 	if !ok {
-		return s, false
+		return s
 	}
 	block, shown := wire.ReadBlock(wire.TextBlock(text)), compress.Text(text, p.Texts).Text
-	return Shown{Received: []wire.Block{block}, Content: []json.RawMessage{block.WithText(shown)}, Texts: []string{shown}}, true
+	return Shown{Received: []wire.Block{block}, Content: []json.RawMessage{block.WithText(shown)}, Texts: []string{shown}}
 }

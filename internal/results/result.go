@@ -41,14 +41,11 @@ func (p Pages) divide(text, compressed string, verbatim bool) *result {
 
 // valueOf returns the JSON in a text: the JSON piece if there is only one, or else an array of the pieces.
 func valueOf(pieces []compress.Piece) json.RawMessage {
-	if len(pieces) == 1 {
-		return pieces[0].Value
-	}
 	all := make([]json.RawMessage, len(pieces))
 	for i, piece := range pieces {
 		all[i] = piece.Value
 	}
-	return []byte(joined("[", all, ",", "]"))
+	return together(all)
 }
 
 // unitsOf splits a text into units that fit into the limit: lines, parts of long lines, or several lines. It measures

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -190,24 +189,22 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 		return nil, err
 	}
 	inOrder(filter, value, outputs)
-	lines, nulls := make([][]byte, len(outputs)), 0
-	for i, output := range outputs {
-		lines[i] = output
+	nulls := 0
+	for _, output := range outputs {
 		if n := nullsIn(output); n > 0 && nulls >= 0 {
 			nulls += n
 		} else {
 			nulls = -1
 		}
 	}
-	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1, nulls: nulls}
-	if len(outputs) == 1 {
-		s.value = outputs[0]
-		s.text = plainText(outputs[0], p.Verbatim)
-	} else {
-		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
-	}
-	if s.empty() {
-		s.text = noOutput
+	s := &selection{several: len(outputs) != 1, nulls: nulls}
+	switch len(outputs) {
+	case 0:
+		s.value, s.text = json.RawMessage("[]"), noOutput
+	case 1:
+		s.value, s.text = outputs[0], plainText(outputs[0], p.Verbatim)
+	default:
+		s.value, s.text = together(outputs), joined("", outputs, "\n", "")
 	}
 	return s, nil
 }

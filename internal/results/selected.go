@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,15 +136,7 @@ func together(all []json.RawMessage) json.RawMessage {
 	case 1:
 		return all[0]
 	}
-	return slices.Concat([]byte{'['}, bytes.Join(raws(all), []byte{','}), []byte{']'})
-}
-
-func raws(values []json.RawMessage) [][]byte {
-	out := make([][]byte, len(values))
-	for i, v := range values {
-		out[i] = v
-	}
-	return out
+	return json.RawMessage(joined("[", all, ",", "]"))
 }
 
 // ofText returns a text as JSON. If the complete text is JSON, JSON in a JSON string, or a Python literal, value is this JSON or
