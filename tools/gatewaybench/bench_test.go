@@ -159,7 +159,7 @@ func TestIdleConnection(t *testing.T) {
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	}))
 	defer site.Close()
-	s, err := newHTTPSession(site.URL, nil)
+	s, err := newHTTPSession(site.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,11 +174,11 @@ func (s *pipeSession) close() {}
 // httpSession is a session over streamable HTTP. Each open request has a connection of its own, which later requests use again.
 // Requests are written by hand, since the goroutines of net/http's client cost more than many of the gateways.
 type httpSession struct {
-	host, path, headers string
-	id                  atomic.Value // a string: the value of Mcp-Session-Id, "" before the handshake
-	next                atomic.Int64
-	mu                  sync.Mutex
-	idle                []*httpConn // guarded by mu
+	host, path string
+	id         atomic.Value // a string: the value of Mcp-Session-Id, "" before the handshake
+	next       atomic.Int64
+	mu         sync.Mutex
+	idle       []*httpConn // guarded by mu
 }
 
 type httpConn struct {
@@ -186,15 +186,12 @@ type httpConn struct {
 	r *bufio.Reader
 }
 
-func newHTTPSession(address string, headers map[string]string) (*httpSession, error) {
+func newHTTPSession(address string) (*httpSession, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
 	s := &httpSession{host: u.Host, path: u.RequestURI()}
-	for name, value := range headers {
-		s.headers += name + ": " + value + "\r\n"
-	}
 	s.id.Store("")
 	return s, nil
 }
@@ -216,7 +213,7 @@ func (s *httpSession) conn() (c *httpConn, reused bool, err error) {
 
 func (s *httpSession) request(method string, body []byte) []byte {
 	head := method + " " + s.path + " HTTP/1.1\r\nHost: " + s.host + "\r\nContent-Type: application/json\r\n" +
-		"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: " + protocolVersion + "\r\n" + s.headers
+		"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: " + protocolVersion + "\r\n"
 	if id := s.id.Load().(string); id != "" {
 		head += "Mcp-Session-Id: " + id + "\r\n"
 	}

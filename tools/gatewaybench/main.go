@@ -280,11 +280,10 @@ func (b *bench) show(name string) error {
 	fmt.Println(surface, err)
 	steps := p.before("srv1", "echo")
 	if p.search != nil {
-		steps = append(steps, step{p.search.tool, p.search.query("read a file")})
+		steps = append(steps, step{p.search.tool, query("read a file")})
 	}
-	s, _ := t.session(ctx, "srv1")
 	for _, one := range steps {
-		answer, err := s.send(ctx, "tools/call", []byte(fmt.Sprintf(`{"name":%q,"arguments":%s}`, one.tool, one.args)))
+		answer, err := t.callOwn(ctx, "srv1", one)
 		fmt.Printf("\n== %s %s\n%s %v\n", one.tool, one.args, answer, err)
 	}
 	answer, err := t.call(ctx, "srv1", "echo", `{"text":"hello"}`)

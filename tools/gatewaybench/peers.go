@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/base/wire"
 )
 
 // These are the transports between the client and a gateway. Gateways reach their servers over stdio, except if peer.remote is
@@ -62,8 +64,7 @@ type step struct{ tool, args string }
 
 // search says how a peer searches for tools.
 type search struct {
-	tool  string
-	query func(text string) string // makes the arguments of the search tool
+	tool string
 	// hits reads the found tools from an answer, best first, in a form that sameTool knows.
 	hits func(answer string) []string
 }
@@ -145,7 +146,7 @@ func mcpx() *peer {
 		before: func(server, tool string) []step {
 			return []step{{"inspect", fmt.Sprintf(`{"server_name":%q,"tool_name":%q}`, server, tool)}}
 		},
-		search: &search{tool: "inspect", query: argument("query"), hits: mcpxHits},
+		search: &search{tool: "inspect", hits: mcpxHits},
 	}
 }
 
@@ -193,8 +194,8 @@ func fastmcp() *peer {
 		call: func(server, tool string, args json.RawMessage) (string, string) {
 			return "call_tool", fmt.Sprintf(`{"name":%q,"arguments":%s}`, server+"_"+tool, args)
 		},
-		before: func(_, tool string) []step { return []step{{"search_tools", argument("query")(tool)}} },
-		search: &search{tool: "search_tools", query: argument("query"), hits: matches(`"name":\s*"([^"]+)"`)},
+		before: func(_, tool string) []step { return []step{{"search_tools", query(tool)}} },
+		search: &search{tool: "search_tools", hits: matches(`"name":\s*"([^"]+)"`)},
 	}
 }
 
@@ -232,7 +233,7 @@ func fastmcpGateway() *peer {
 		before: func(server, tool string) []step {
 			return []step{{"get_tool_schema", fmt.Sprintf(`{"tool_name":%q}`, gatewayName(server, tool))}}
 		},
-		search: &search{tool: "discover_tools", query: argument("query"), hits: matches(`(?m)^([\w.-]+)\(`)},
+		search: &search{tool: "discover_tools", hits: matches(`(?m)^([\w.-]+)\(`)},
 	}
 }
 
@@ -295,12 +296,8 @@ func proxyNpm() *peer {
 		}}
 }
 
-func argument(name string) func(string) string {
-	return func(text string) string {
-		out, _ := json.Marshal(map[string]string{name: text})
-		return string(out)
-	}
-}
+// query returns the arguments of a search tool. All peers have the same.
+func query(text string) string { return string(wire.Encode(map[string]string{"query": text})) }
 
 func peerNames(peers []*peer) string {
 	var names []string

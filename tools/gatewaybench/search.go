@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,7 +74,7 @@ func (b *bench) measureSearch(f *figure) {
 // tool among the best five hits. sizes has the number of tokens of each answer with hits.
 func (t *target) searchAll(ctx context.Context, tasks []task, server string) (bestRight, fiveRight int, sizes []float64, err error) {
 	for _, one := range tasks {
-		answer, err := t.callOwn(ctx, server, step{t.peer.search.tool, t.peer.search.query(one.Need)})
+		answer, err := t.callOwn(ctx, server, step{t.peer.search.tool, query(one.Need)})
 		if err != nil {
 			return 0, 0, nil, err
 		}
@@ -108,17 +107,13 @@ func sameTool(hit, right string) bool {
 }
 
 // matches returns a func that finds names in a text, each name once, in the order of the text. A name is what the group of the
-// pattern matches or, if the pattern has two groups, what both match, joined by a dot.
+// pattern matches.
 func matches(pattern string) func(string) []string {
 	compiled := regexp.MustCompile(pattern)
 	return func(text string) (found []string) {
 		for _, m := range compiled.FindAllStringSubmatch(text, -1) {
-			name := m[1]
-			if len(m) > 2 {
-				name = fmt.Sprintf("%s.%s", m[1], m[2])
-			}
-			if !slices.Contains(found, name) {
-				found = append(found, name)
+			if !slices.Contains(found, m[1]) {
+				found = append(found, m[1])
 			}
 		}
 		return found

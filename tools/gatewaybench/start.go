@@ -25,16 +25,24 @@ func (b *bench) roundsOfStarts() int {
 }
 
 func (b *bench) measureStart(f *figure) {
+	b.eachStart(f, func(ctx context.Context, p *peer, _ string, l *logFile) error {
+		dir, err := b.startOnce(ctx, f, p, l, "")
+		if err == nil {
+			_, err = b.startOnce(ctx, f, p, l, dir)
+		}
+		return err
+	})
+}
+
+// eachStart is like [bench.each], but measures for roundsOfStarts rounds. A peer that has failed is left out of the further rounds.
+func (b *bench) eachStart(f *figure, measure func(ctx context.Context, p *peer, transport string, l *logFile) error) {
 	out := map[string]bool{} // peers that have failed
 	for range b.roundsOfStarts() {
 		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
 			if out[p.name] {
 				return nil
 			}
-			dir, err := b.startOnce(ctx, f, p, l, "")
-			if err == nil {
-				_, err = b.startOnce(ctx, f, p, l, dir)
-			}
+			err := measure(ctx, p, transport, l)
 			out[p.name] = err != nil
 			return err
 		})
@@ -86,17 +94,9 @@ func memoryFigure() *figure {
 }
 
 func (b *bench) measureMemory(f *figure) {
-	out := map[string]bool{}
-	for range b.roundsOfStarts() {
-		b.each(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
-			if out[p.name] {
-				return nil
-			}
-			err := b.memoryOf(ctx, f, p, transport, l)
-			out[p.name] = err != nil
-			return err
-		})
-	}
+	b.eachStart(f, func(ctx context.Context, p *peer, transport string, l *logFile) error {
+		return b.memoryOf(ctx, f, p, transport, l)
+	})
 }
 
 func (b *bench) memoryOf(ctx context.Context, f *figure, p *peer, transport string, l *logFile) error {

@@ -228,7 +228,7 @@ func (t *target) perServer() bool {
 func (t *target) dial(ctx context.Context, server string) (session, []byte, error) {
 	var last error
 	for ctx.Err() == nil {
-		s, err := newHTTPSession(t.urls[server], nil)
+		s, err := newHTTPSession(t.urls[server])
 		if err != nil {
 			return nil, nil, err
 		}
