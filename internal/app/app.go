@@ -211,6 +211,11 @@ func New(o Options) (*App, error) {
 	a.followLastLogins()
 	if c := a.state.cluster; c != nil {
 		a.state.approvals.follow(c, a.dialled.Refresh)
+		if len(cfg.Cluster.Keys) > 1 {
+			if err := a.state.approvals.renew(context.Background(), c); err != nil {
+				a.log.Warn("approvals of servers that dialled in may need the older keys of the cluster until the next start", "err", err)
+			}
+		}
 		a.dialled.Share()
 		a.clusterAway = func() bool { return !c.Connected() }
 		c.Answer(askCatalogue, func(_ context.Context, _ string, key []byte, write func([]byte) error) error {

@@ -240,11 +240,14 @@ func (a *App) approveDialled(w http.ResponseWriter, r *http.Request, name string
 func (a *App) storeApproval(ctx context.Context, key string, tools map[string]string) error {
 	if c := a.state.cluster; c != nil {
 		return c.Records().Change(ctx, approvalPrefix+key, func([]byte) ([]byte, time.Time, error) {
-			return wire.Encode(Lock{key: tools}), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), nil
+			return wire.Encode(Lock{key: tools}), forever, nil
 		})
 	}
 	return ChangeLock(a.current.Load().config, func(lock Lock) { lock[key] = tools })
 }
+
+// forever is the end of records that do not expire.
+var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // approvalPrefix is the beginning of the keys under which the cluster stores approvals.
 const approvalPrefix = "approved."
@@ -267,6 +270,18 @@ func (s *approvals) follow(c *cluster.Cluster, changed func()) {
 			changed()
 		}
 	})
+}
+
+// renew stores the approvals in the cluster again, and so encrypts them with its first key. Otherwise they would be lost when the key with
+// which they were encrypted leaves the config.
+func (s *approvals) renew(ctx context.Context, c *cluster.Cluster) error {
+	for key := range s.merge(nil) {
+		err := c.Records().Change(ctx, approvalPrefix+key, func(now []byte) ([]byte, time.Time, error) { return now, forever, nil })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // merge returns lock together with the shared approvals. If the two have different approvals for a key, it takes the shared one.

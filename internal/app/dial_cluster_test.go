@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -215,5 +216,30 @@ func TestDial_RuleBack(t *testing.T) {
 		}
 		mcptest.WaitFor(t, name+": the server", dialPatience, func() bool { return two.app.dialled.State("shared") != "" })
 		two.await(t, "shared", 1)
+	}
+}
+
+// TestDial_ApprovalKeys: the key of the cluster is replaced in two steps, with a start after each. The approvals remain after the old key has
+// left the config.
+func TestDial_ApprovalKeys(t *testing.T) {
+	mcptest.NoLeaks(t)
+	ownFolders(t)
+	n := mcptest.StartNATS(t)
+	tools := map[string]string{"whoami": "the digest"}
+	for _, keys := range []string{`"` + clusterKey + `"`, `["` + newKey + `","` + clusterKey + `"]`, `"` + newKey + `"`} {
+		a, err := New(Options{
+			Config:  configOf(t, nil, everybody, `,"cluster":{"nats":"`+n.URL+`","key":`+keys+`}`),
+			Profile: Hosted, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys == `"`+clusterKey+`"` {
+			err = a.storeApproval(t.Context(), "shared of alice", tools)
+		}
+		if got := a.state.approvals.merge(nil)["shared of alice"]; err != nil || !maps.Equal(got, tools) {
+			t.Errorf("with %s: %v %v", keys, got, err)
+		}
+		a.Close()
 	}
 }
