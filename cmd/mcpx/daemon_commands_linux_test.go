@@ -178,6 +178,27 @@ func TestDaemon_Commands(t *testing.T) {
 	}
 }
 
+// TestDaemon_ExecLogs: mcpx logs has what the server of mcpx exec did, at the level that the config names. The command itself prints
+// errors at most.
+func TestDaemon_ExecLogs(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newDaemonHome(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"log_level": "debug"})
+	if _, stderr, code := h.run(t, "", "--config", config, "exec", "fake", "crash"); code != 1 || strings.Contains(stderr, "level=") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	var out string
+	mcptest.WaitFor(t, "the line about the end", patience, func() bool {
+		out, _, _ = h.run(t, "", "--config", config, "logs", "fake")
+		return strings.Contains(out, `level=WARN msg="session lost" server=fake`)
+	})
+	for _, want := range []string{`level=DEBUG msg="process started" server=fake`, "level=INFO msg=connected server=fake"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in:\n%s", want, out)
+		}
+	}
+}
+
 // TestDaemon_Environments: a variable that the SDKs of clients leave out, such as TZ, leads to no second daemon. A variable for
 // a proxy does: status shows both daemons, and stop ends both.
 func TestDaemon_Environments(t *testing.T) {

@@ -233,7 +233,10 @@ func (d *daemon) keep(s streams, cfg *config.Config, profile app.Profile, names 
 			key: key, place: place, beside: beside, folder: s.origin.Folder, began: time.Now(),
 			stderr: &fanOut{to: make(map[*droppingWriter]bool)},
 		}
-		log := slog.New(slog.NewTextHandler(&keptWriter{one.stderr, d.lines}, &slog.HandlerOptions{Level: slog.LevelError}))
+		log := slog.New(slog.NewMultiHandler(
+			slog.NewTextHandler(one.stderr, &slog.HandlerOptions{Level: slog.LevelError}), // a command prints its result, not a log
+			(&cli{}).logger(streams{err: d.lines}, cfg.LogLevel, "text").Handler(),        // for mcpx logs
+		))
 		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: names, Origin: s.origin}); err != nil {
 			return nil, nil, err
 		}
