@@ -136,6 +136,22 @@ func (d *jsonText) openCode2() bool {
 	return d.objectAt("mcp", "servers") != nil && d.value("mcp", "servers", "command") == nil
 }
 
+// remove removes the value at a path. If a JSON object has the key several times, of which clients use the last one, remove removes
+// all of them: otherwise the client would use another one. It refuses an empty path, which an entry in an array has.
+func (e edited) remove(keys ...string) error {
+	if len(keys) == 0 {
+		return errors.New("the servers are in a list, which mcpx does not edit; remove mcpx by hand")
+	}
+	for {
+		if err := e.document.remove(keys...); err != nil {
+			return err
+		}
+		if d, isJSON := e.document.(*jsonText); !isJSON || d.objectAt(keys[:len(keys)-1]...) == nil || d.value(keys...) == nil {
+			return nil
+		}
+	}
+}
+
 func (e edited) keys(name string) []string { return append(slices.Clip(e.format.path), name) }
 
 // starts reports whether the file's entry called name already has the same command and arguments as entry.

@@ -233,10 +233,12 @@ func (from origin) serversIn(value *hujson.Value, path []string) []Found {
 	}
 	for _, one := range entriesIn(value) {
 		entry := fields(one.value)
-		if entry == nil {
-			continue // a setting of opencode, not a server
-		}
-		if one.listed {
+		switch {
+		case entry == nil: // a setting of opencode, not a server
+			continue
+		case !one.listed && child(value, one.key) != one.value: // the key is there twice, and clients use the last one
+			continue
+		case one.listed:
 			entry = entry.without("name", "id")
 		}
 		f := from.translate(one.name, entry, dialect)

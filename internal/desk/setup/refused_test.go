@@ -44,6 +44,18 @@ func TestConnect_Refused(t *testing.T) {
 	}
 }
 
+// TestDisconnect_List: mcpx does not edit servers in a list, as some people write them into the file of a client that wants an object.
+func TestDisconnect_List(t *testing.T) {
+	sys, c := linux(t), client(t, "cursor")
+	file := c.File(sys)
+	const before = `{"mcpServers": [{"name": "mcpx", "command": "mcpx"}]}`
+	put(t, file, before)
+	_, err := Backups{Dir: sys.Dir}.Disconnect(c, file, reading)
+	if err == nil || !strings.Contains(err.Error(), file+": the servers are in a list") || content(t, file) != before {
+		t.Errorf("got %v; the file is %s", err, content(t, file))
+	}
+}
+
 // TestWrite_DamagedRecords: if the records cannot be read, a change is not made, because it could not be undone exactly.
 func TestWrite_DamagedRecords(t *testing.T) {
 	sys, c := linux(t), client(t, "cursor")
