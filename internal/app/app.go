@@ -266,7 +266,7 @@ func (a *App) wire(first *Runtime) {
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(config.ViewTwoTools))
-	a.views = &views{app: a, open: make(map[string]*openView)}
+	a.views = newViews(a)
 	a.answerPeers()
 }
 

@@ -94,3 +94,44 @@ func TestExchange_Flood(t *testing.T) {
 		}
 	})
 }
+
+// TestExchange_Unread: notifications that the clients of many streams do not read are bounded together. Beyond that, a stream whose client
+// reads still gets small ones, and there is room again when the others are written or their connections have ended.
+func TestExchange_Unread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unread := NewUnread(16 * maxPending) // at most a quarter of it
+		f := connectWith(t, Options{Unread: unread}, view.Options{})
+		open := func() (*exchange, *stuck) {
+			w := &stuck{httptest.NewRecorder(), make(chan struct{})}
+			return f.newExchange(w, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)), w
+		}
+		large := json.RawMessage(`"` + strings.Repeat("x", 2*maxPending) + `"`)
+		var streams []*exchange
+		var clients []*stuck
+		for range 20 {
+			e, w := open()
+			e.notify("large", large)
+			synctest.Wait() // if it was taken, it is being written
+			e.notify("large", large)
+			streams, clients = append(streams, e), append(clients, w)
+		}
+		if n := unread.bytes.Load(); n < 2*maxPending || n > 4*maxPending {
+			t.Errorf("%d bytes wait", n)
+		}
+		reader, w := open()
+		close(w.reads)
+		reader.notify("large", large)
+		reader.notify("small", nil)
+		reader.close()
+		if body := w.Body.String(); !strings.Contains(body, `"small"`) || strings.Contains(body, `"large"`) {
+			t.Errorf("a client that reads got %.200s", body)
+		}
+		for i, e := range streams {
+			close(clients[i].reads)
+			e.close()
+		}
+		if n := unread.bytes.Load(); n != 0 {
+			t.Errorf("%d bytes are still counted", n)
+		}
+	})
+}

@@ -90,12 +90,16 @@ func (e *exchange) send(request []byte) bool { return e.queue(request, &e.queued
 func (e *exchange) alive() { e.queue(nil, &e.queued.notifications) }
 
 // queue adds a message to the event stream; nil adds a keep-alive. bytes is the field of e.queued that counts its kind. queue returns
-// false if the answer has begun, or if others of its kind wait and all together have more than maxPending bytes.
+// false if the answer has begun, or if others of its kind wait and all together have more than maxPending bytes. A notification also
+// counts towards Options.Unread until it is written.
 func (e *exchange) queue(message []byte, bytes *int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	size := len(message) + eventSize
 	if e.closed || *bytes > 0 && *bytes+size > maxPending {
+		return false
+	}
+	if bytes == &e.queued.notifications && !e.front.options.Unread.add(size, *bytes == 0) {
 		return false
 	}
 	if e.written == nil {
@@ -116,13 +120,14 @@ func (e *exchange) writeQueued() {
 		for len(e.queued.messages) == 0 && !e.closed {
 			e.changed.Wait()
 		}
-		batch := e.queued.messages
+		batch, notifications := e.queued.messages, e.queued.notifications
 		e.queued = waiting{}
 		e.mu.Unlock()
 		if len(batch) == 0 {
 			return
 		}
 		e.event(batch...)
+		e.front.options.Unread.written(notifications)
 	}
 }
 

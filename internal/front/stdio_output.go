@@ -10,6 +10,7 @@ import (
 // write.
 type output struct {
 	w      messageWriter
+	all    *Unread       // bounds the notifications of all clients together
 	busy   func() bool   // reports whether more answers may be queued in a moment
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
@@ -22,6 +23,7 @@ type output struct {
 	pending int        // bytes of notifications in the queue
 	answers int        // number of answers and questions in the queue or being written
 	writing bool       // a flush is running
+	ended   bool       // end was called
 }
 
 // outgoing is a queued message. written is called after the write, even if the write has failed. For a notification, written is
@@ -40,8 +42,8 @@ type messageWriter interface {
 	Write(messages ...[]byte) error
 }
 
-func newOutput(w messageWriter, busy func() bool) *output {
-	return &output{w: w, busy: busy, failed: make(chan struct{}), queued: make(chan struct{}, 1)}
+func newOutput(w messageWriter, all *Unread, busy func() bool) *output {
+	return &output{w: w, all: all, busy: busy, failed: make(chan struct{}), queued: make(chan struct{}, 1)}
 }
 
 // unread returns the number of answers and questions that are not written yet.
@@ -71,10 +73,11 @@ func (o *output) add(one outgoing) {
 	o.queue = append(o.queue, one)
 }
 
-// notify queues a notification. It does not block; it returns false if the queue is full.
+// notify queues a notification. It does not block; it returns false if the queue is full, if too many wait in all
+// queues together, or after end.
 func (o *output) notify(message []byte) bool {
 	o.mu.Lock()
-	room := o.pending == 0 || o.pending+len(message) <= maxPending
+	room := !o.ended && (o.pending == 0 || o.pending+len(message) <= maxPending) && o.all.add(len(message), o.pending == 0)
 	if room {
 		o.pending += len(message)
 		o.queue = append(o.queue, outgoing{message: message})
@@ -82,6 +85,14 @@ func (o *output) notify(message []byte) bool {
 	o.mu.Unlock()
 	o.wake()
 	return room
+}
+
+// end writes the queue for the last time. Further notifications are dropped, as nothing would write them.
+func (o *output) end() {
+	o.mu.Lock()
+	o.ended = true
+	o.mu.Unlock()
+	o.flush()
 }
 
 func (o *output) wake() {
@@ -106,10 +117,11 @@ func (o *output) flush() {
 		o.mu.Lock()
 	}
 	for len(o.queue) > 0 {
-		batch := o.queue
+		batch, notifications := o.queue, o.pending
 		o.queue, o.spare, o.pending = o.spare[:0], nil, 0
 		o.mu.Unlock()
 		o.write(batch)
+		o.all.written(notifications)
 		o.mu.Lock()
 		for _, one := range batch {
 			if one.written != nil {

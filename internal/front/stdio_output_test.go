@@ -26,7 +26,7 @@ func (g *gatedOutput) Write(p []byte) (int, error) {
 // queue. Only the goroutine that writes has to wait.
 func TestOutput(t *testing.T) {
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
-	o := newOutput(wire.NewWriter(out, wire.Newline), func() bool { return false })
+	o := newOutput(wire.NewWriter(out, wire.Newline), NewUnread(0), func() bool { return false })
 	var written []string
 	say := func(text string) (message []byte, done func()) {
 		return []byte(text), func() { written = append(written, text) }
@@ -70,5 +70,35 @@ func TestOutput(t *testing.T) {
 	<-o.failed
 	if len(out.writes) != 3 || len(written) != 5 {
 		t.Errorf("after the end: wrote %q, written %q", out.writes, written)
+	}
+}
+
+// TestOutput_Unread: the notifications in a queue count towards those of all clients until they are written, or the queue has ended.
+func TestOutput_Unread(t *testing.T) {
+	all := NewUnread(0)
+	all.most = 3 * largeWrite
+	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
+	o := newOutput(wire.NewWriter(out, wire.Newline), all, func() bool { return false })
+	other := newOutput(wire.NewWriter(out, wire.Newline), all, func() bool { return false })
+	for _, one := range []struct {
+		to   *output
+		size int
+		want bool
+	}{{o, largeWrite, true}, {o, largeWrite, true}, {other, 2 * largeWrite, false}, {other, largeWrite - 1, true}, {other, largeWrite, false}, {other, 10, false}} {
+		if got := one.to.notify(make([]byte, one.size)); got != one.want {
+			t.Errorf("%d bytes: %v", one.size, got)
+		}
+	}
+	for range cap(out.let) {
+		out.let <- struct{}{}
+	}
+	o.flush()
+	if got := all.bytes.Load(); got != largeWrite-1 {
+		t.Errorf("%d bytes are counted after a write", got)
+	}
+	out.err = errors.New("gone")
+	other.end()
+	if got := all.bytes.Load(); got != 0 || other.notify([]byte("late")) {
+		t.Errorf("%d bytes are counted after the end, or one more is taken", got)
 	}
 }
