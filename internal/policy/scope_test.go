@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/conf"
 )
 
 // TestPart: a part contains only the scope's servers, and only tools that both sets of rules permit. The same
@@ -46,5 +47,15 @@ func TestPart(t *testing.T) {
 	some.State = catalog.Unavailable
 	if after := part.Of(snapshot(nil, some, free)); after == before || !oneList(of(t, before, "some"), of(t, after, "some")) || of(t, after, "some").State != catalog.Unavailable {
 		t.Error("another state changed the list of tools")
+	}
+}
+
+// TestScope_Confirms: a scope has its own confirmation, no scope has none.
+func TestScope_Confirms(t *testing.T) {
+	if got := (&Scope{Confirm: conf.ConfirmAll}).Confirms(); got != conf.ConfirmAll {
+		t.Errorf("got %v", got)
+	}
+	if got := (*Scope)(nil).Confirms(); got != conf.ConfirmNone {
+		t.Errorf("without a scope: %v", got)
 	}
 }

@@ -198,3 +198,26 @@ func TestParseArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestOffsets: consecutive numbers become a range, and after maxOffsets ranges the list ends.
+func TestOffsets(t *testing.T) {
+	var odd []int
+	for n := range maxOffsets + 1 {
+		odd = append(odd, 2*n+1)
+	}
+	for want, which := range map[string]span{
+		"":            {list: []int{}},
+		"7":           {from: 7, to: 8},
+		"7-9":         {from: 7, to: 10},
+		"3-5, 9":      {list: []int{3, 4, 5, 9}, to: 4},
+		"4-5, 9, 11":  {list: []int{3, 4, 5, 9, 11}, from: 1, to: 5},
+		"1, 3-4, 6-7": {list: []int{1, 3, 4, 6, 7, 8}, to: 5},
+	} {
+		if got := offsets(which); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := offsets(span{list: odd, to: len(odd)}); !strings.HasSuffix(got, ", 59, …") {
+		t.Errorf("got %q", got)
+	}
+}

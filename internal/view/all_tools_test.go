@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
@@ -142,4 +143,30 @@ func TestAllTools_Unlisted(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// TestPassUnknown: a notification that mcpx does not know reaches the clients of a transparent view of its server, and no others.
+func TestPassUnknown(t *testing.T) {
+	mcptest.NoLeaks(t)
+	r := registry.New([]registry.Server{remote("a", mcptest.Spec{}.HTTP(t)), remote("b", mcptest.Spec{}.HTTP(t))}, registry.Options{})
+	e := chained(r, executor.Options{})
+	of := func(transparent bool, server string) *AllTools {
+		return NewAllTools(r, e, Options{Naming: Naming{Transparent: transparent}, Scope: &policy.Scope{Servers: []string{server}}})
+	}
+	views := []*AllTools{of(true, "a"), of(true, "b"), of(false, "a")}
+	t.Cleanup(func() {
+		for _, v := range views {
+			v.Close()
+		}
+		r.Close(time.Second)
+	})
+	client := caller.New(caller.Place{ID: "c"}, caller.Said{})
+	for i, v := range views {
+		got := 0
+		defer v.Attach(&client, Attachment{Changed: func(catalog.Kind) {}, Unknown: func(string, json.RawMessage) { got++ }})()
+		v.passUnknown("a", "notifications/x", nil)
+		if want := []int{1, 0, 0}[i]; got != want {
+			t.Errorf("view %d: %d notifications", i, got)
+		}
+	}
 }
