@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 
@@ -90,16 +89,9 @@ type Object []Field
 
 // MarshalJSON encodes the members in their order, which a map would not keep.
 func (o Object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(wire.Encode(f.Name))
-		out.WriteByte(':')
-		out.Write(wire.Encode(f.Value))
+	out := []byte{'{'}
+	for _, f := range o {
+		out = wire.AppendMember(out, wire.Encode(f.Name), wire.Encode(f.Value))
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }

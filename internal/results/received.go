@@ -19,16 +19,8 @@ type upstreamResult struct {
 	meta       json.RawMessage
 	isError    bool
 	resultType string
-	// others are unknown or malformed members, as the upstream wrote them: "key":value,"key":value.
+	// others is an unfinished JSON object with the unknown and malformed members, as the upstream wrote them; nil if there are none.
 	others []byte
-}
-
-// addOther adds a member to others.
-func (r *upstreamResult) addOther(written, value []byte) {
-	if len(r.others) > 0 {
-		r.others = append(r.others, ',')
-	}
-	r.others = append(append(append(r.others, written...), ':'), value...)
 }
 
 // readUpstream splits the JSON of a result. Unknown members, and those whose value has the wrong type, are added to others. The
@@ -50,12 +42,12 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 		case key == "resultType" && value[0] == '"':
 			r.resultType, _ = wire.Text(value)
 			if !knownResultTypes[r.resultType] {
-				r.addOther(written, value)
+				r.others = wire.AppendMember(r.others, written, value)
 			}
 		case null && (key == "content" || key == "_meta" || key == "isError"):
 			// null is the same as an absent member.
 		default:
-			r.addOther(written, value)
+			r.others = wire.AppendMember(r.others, written, value)
 		}
 	})
 	if !ok {
@@ -95,7 +87,7 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
 	}
-	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
+	return wire.WithMember(r.meta, "mcpx/result", append(r.others, '}'))
 }
 
 // Of converts the server's result into the answer. The error is [ErrNoResult], [ErrTask] or the error of ctx.

@@ -53,7 +53,7 @@ func readArguments(tool string, raw json.RawMessage, names []string) (g given, f
 			if g.unknownError == "" {
 				g.unknownError = unknownArgument(tool, name, names)
 			}
-			g.unknown = append(append(append(append(g.unknown, ','), written...), ':'), value...)
+			g.unknown = wire.AppendMember(g.unknown, written, value)
 		case by[at] == "" || by[at] == name || string(g.args[at]) == "null":
 			g.args[at], by[at] = value, name
 		case string(value) != "null" && !bytes.Equal(value, g.args[at]):
@@ -65,7 +65,6 @@ func readArguments(tool string, raw json.RawMessage, names []string) (g given, f
 		failure = results.Invalid("/: the arguments of " + tool + " must be an object")
 	}
 	if g.unknown != nil {
-		g.unknown[0] = '{'
 		g.unknown = append(g.unknown, '}')
 	}
 	return g, failure

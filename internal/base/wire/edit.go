@@ -90,9 +90,14 @@ func Filter(object json.RawMessage, keep func(name string, value []byte) bool) j
 	return append(out, '}')
 }
 
-// AppendMember appends a member to an unfinished JSON object, which begins with {. The key must already be written as JSON.
+// AppendMember appends a member to an unfinished JSON object, which begins with {. If out is empty, AppendMember begins an object. The
+// key must already be written as JSON.
 func AppendMember(out, key, value []byte) []byte {
-	if len(out) > 1 {
+	switch len(out) {
+	case 0:
+		out = append(out, '{')
+	case 1:
+	default:
 		out = append(out, ',')
 	}
 	return append(append(append(out, key...), ':'), value...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/desk/config"
 )
 
@@ -26,15 +27,12 @@ type field struct {
 // MarshalJSON encodes the object with its members in their order.
 func (o object) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
-	for i, f := range o {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, f := range o {
 		value, err := marshal(f.value)
 		if err != nil {
 			return nil, err
 		}
-		b = append(append(append(b, quoted(f.key)...), ':'), value...)
+		b = wire.AppendMember(b, quoted(f.key), value)
 	}
 	return append(b, '}'), nil
 }
