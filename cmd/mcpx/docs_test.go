@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +59,26 @@ func TestDocs_Links(t *testing.T) {
 				t.Errorf("%s: %s leads nowhere", name, link[1])
 			} else if anchored && !slices.Contains(anchors(texts[to]), anchor) {
 				t.Errorf("%s: %s has no such heading", name, link[1])
+			}
+		}
+	}
+}
+
+// TestDocs_Sources: the Go files that the documents name exist. A document may leave out the beginning of a path.
+func TestDocs_Sources(t *testing.T) {
+	var sources []string
+	for _, root := range []string{"cmd", "internal", "tools"} {
+		if err := fs.WalkDir(os.DirFS("../.."), root, func(path string, _ fs.DirEntry, err error) error {
+			sources = append(sources, "/"+path)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range documents(t) {
+		for _, path := range regexp.MustCompile("`([\\w./-]+/[\\w.-]+\\.go)`").FindAllStringSubmatch(text, -1) {
+			if !slices.ContainsFunc(sources, func(source string) bool { return strings.HasSuffix(source, "/"+path[1]) }) {
+				t.Errorf("%s: there is no file %s", name, path[1])
 			}
 		}
 	}
