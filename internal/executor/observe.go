@@ -17,7 +17,7 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 		if !r.Attempted || !log.Enabled(context.Background(), level) {
 			return
 		}
-		var room [18]slog.Attr // allocated on the stack; no record has more than 18 attributes
+		var room [19]slog.Attr // allocated on the stack; no record has more than 19 attributes
 		attributes := room[:0]
 		if r.IsCall() {
 			attributes = append(attributes,
@@ -37,6 +37,7 @@ func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
 		}
+		attributes = append(attributes, slog.Uint64("call", r.Number)) // as in the audit trail
 		if r.Program > 0 {
 			attributes = append(attributes, slog.Uint64("program", r.Program))
 		}

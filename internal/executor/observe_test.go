@@ -115,6 +115,7 @@ func TestObserve_event(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if text := lines.String(); strings.Contains(text, "canary") || strings.Count(text, "\n") != 2 || !strings.Contains(text, "principal=ann") ||
+		!strings.Contains(text, "call=1\n") || !strings.Contains(text, "call=2\n") ||
 		!strings.Contains(text, `client="an agent level=ERROR"`) || !strings.Contains(text, "trace="+trace) || !strings.Contains(text, `tool="ignore all"`) {
 		t.Error(text)
 	}
