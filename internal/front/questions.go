@@ -72,7 +72,10 @@ func (q *questions) ask(
 	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
 	asked = wire.OneLine(asked)
-	at := slices.IndexFunc(senders, func(o sender) bool { return o != nil && o.send(asked) })
+	send := func(message []byte) int {
+		return slices.IndexFunc(senders, func(o sender) bool { return o != nil && o.send(message) })
+	}
+	at := send(asked)
 	if at < 0 {
 		return nil, errors.New("it has no stream open on which it could be asked")
 	}
@@ -90,7 +93,8 @@ func (q *questions) ask(
 			out.alive()
 		case <-ctx.Done():
 			reason := wire.AppendQuoted(nil, context.Cause(ctx).Error())
-			out.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%s,"reason":%s}`, id, reason))
+			// The stream on which the question went may have ended with its call.
+			send(notification("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%s,"reason":%s}`, id, reason)))
 			return nil, ctx.Err()
 		}
 	}

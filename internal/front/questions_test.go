@@ -203,6 +203,38 @@ func TestAsk_HTTP(t *testing.T) {
 	}
 }
 
+// takes is a sender that calls sent for each request or cancellation, and refuses those for which sent returns false.
+type takes struct {
+	sender
+	sent func(message string) bool
+}
+
+func (s *takes) send(message []byte) bool { return s.sent(string(message)) }
+
+func (*takes) notify(string, json.RawMessage) {}
+
+// TestAsk_TakenBack: a client cancels its call while a question of the call is open, and the stream of the call ends. The client hears
+// on its other stream that the question is taken back.
+func TestAsk_TakenBack(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked, heard := false, ""
+	call := &takes{sent: func(string) bool {
+		cancel()
+		defer func() { asked = true }()
+		return !asked
+	}}
+	outside := &takes{sent: func(message string) bool {
+		heard += message
+		return true
+	}}
+	var q questions
+	_, err := q.ask(ctx, []sender{call, outside}, "elicitation/create", json.RawMessage(`{}`), nil)
+	const want = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"context canceled"}}`
+	if !errors.Is(err, context.Canceled) || heard != want {
+		t.Errorf("heard %s, %v", heard, err)
+	}
+}
+
 // TestAsk_Whose: if two clients have calls open on one shared session with a child process, mcpx does not know
 // which call a question belongs to, and asks neither client. Over HTTP the question comes on the stream of the
 // call. In a session that only one client uses, the question is for this client.
