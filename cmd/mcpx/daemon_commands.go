@@ -48,7 +48,7 @@ type logsCommand struct {
 }
 
 func (cmd *logsCommand) Help() string {
-	return "The lines of sessions over stdio, and errors of mcpx exec. With \"log_level\": \"debug\" they include what servers write to stderr.\n\n" +
+	return "The lines of sessions over stdio and of mcpx exec. They include what servers that sessions share write to stderr; with \"log_level\": \"debug\", what all servers write there.\n\n" +
 		examples("mcpx logs", "mcpx logs github -f")
 }
 
