@@ -134,6 +134,36 @@ func TestRevoked_AtAnotherReplica(t *testing.T) {
 	mcptest.WaitFor(t, "its end", patience, func() bool { return fakes["fake"].Count("notifications/cancelled") == 1 })
 }
 
+// TestRevoked_Forwarded: a call that a replica has forwarded ends with an error if its token is revoked at this replica.
+func TestRevoked_Forwarded(t *testing.T) {
+	mcptest.NoLeaks(t)
+	one, fakes := workshop(t, everybody, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
+	for i := range one.cfg.Servers {
+		one.cfg.Servers[i].Session = "per_client" // a session of mcpx has its calls at one replica
+	}
+	if err := one.app.reload(one.withTokens("alice")); err != nil {
+		t.Fatal(err)
+	}
+	two := serving(t, one.withTokens("alice"))
+	meet(t, one, two)
+	_, waits := waitingCall(t)
+	alice := two.visitor(t, "alice", legacyEra, false)
+	alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`))
+	alice.endpoint = one
+	answer := make(chan string, 1)
+	go func() { answer <- alice.ask(t, "/mcp", "tools/call", execute("fake", "slow", waits)) }() // ends with the reload
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fakes["fake"].Log().Calls("slow")) == 1 })
+	to := one.withTokens("alice")
+	to.Auth.Tokens[len(to.Auth.Tokens)-1].Groups = []string{"others"}
+	if err := one.app.reload(to); err != nil {
+		t.Fatal(err)
+	}
+	if said := <-answer; !strings.Contains(said, "cancelled: the credential was revoked, or what it gives was changed") {
+		t.Errorf("the call: %s", said)
+	}
+	mcptest.WaitFor(t, "its end", patience, func() bool { return fakes["fake"].Count("notifications/cancelled") == 1 })
+}
+
 // TestForwarded_Principal: a request that another replica has passed on stays that of its principal, also if the token is somebody else's
 // at the replica that answers, as while a new config comes to one replica after the other.
 func TestForwarded_Principal(t *testing.T) {

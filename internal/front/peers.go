@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/state"
@@ -301,7 +303,8 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	for until := time.Now().Add(answerTime); unheard() && time.Now().Before(until) && delay.Sleep(e.r.Context(), answerAgain); {
 		err = f.send(w, e.r, m, body, replica)
 	}
-	if err == nil || e.r.Context().Err() != nil {
+	// If the credential was revoked, the client is still there, and waits for the answer.
+	if err == nil || e.r.Context().Err() != nil && !errors.Is(err, caller.ErrRevoked) {
 		return true
 	}
 	f.log.Warn("a request could not be answered by another replica", "replica", replica, "error", err)
@@ -338,6 +341,8 @@ func (f *Front) send(w http.ResponseWriter, r *http.Request, m *message, body []
 func forwardError(err error) *rpcError {
 	message := err.Error()
 	switch {
+	case errors.Is(err, caller.ErrRevoked):
+		return &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + message}
 	case errors.Is(err, errStopping), errors.Is(err, errClosed):
 	case errors.Is(err, state.ErrAway):
 		message = "only another replica of mcpx can answer this, which cannot be reached while NATS is away; " +
