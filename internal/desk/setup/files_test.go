@@ -129,3 +129,26 @@ func checkConnected(t *testing.T, c Client, file, before string, was []Found) {
 		t.Errorf("mixed line ends:\n%q", after)
 	}
 }
+
+// TestConnect_TOMLLine: a server that was written in one line of a TOML file, or with dotted keys, comes back as a table of its own:
+// at the end of the file, these lines would belong to another table.
+func TestConnect_TOMLLine(t *testing.T) {
+	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"], "env": {"A.B": "c"}}}}`)
+	for _, before := range []string{
+		"[mcp_servers]\n\"me mory\" = {command = \"npx\", args = [\"-y\", \"memory\"], env = {\"A.B\" = \"c\"}} # one line\n",
+		"[mcp_servers]\n\"me mory\".command = \"npx\"\n\"me mory\".args = [\"-y\", \"memory\"]\n[mcp_servers.\"me mory\".env]\n\"A.B\" = \"c\"\n",
+	} {
+		sys, c := linux(t), client(t, "codex")
+		file, b := c.File(sys), Backups{Dir: filepath.Join(sys.home(), "backups")}
+		put(t, file, before)
+		if change := connect(t, b, c, file, own, true); !slices.Equal(change.Moved, []string{"me mory"}) {
+			t.Errorf("moved %q from\n%s", change.Moved, before)
+		}
+		put(t, file, content(t, file)+"\n[tui]\nx = 1\n")
+		disconnect(t, b, c, file)
+		const want = "\n[tui]\nx = 1\n\n[mcp_servers.\"me mory\"]\nargs = ['-y', 'memory']\ncommand = 'npx'\nenv = {'A.B' = 'c'}\n"
+		if got := content(t, file); !strings.HasSuffix(got, want) {
+			t.Errorf("got\n%s\nfrom\n%s", got, before)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -116,20 +117,31 @@ func (d *tomlText) restore(original document, keys ...string) error {
 	for _, extent := range source.extents(keys) {
 		text += string(source.text[extent.from:extent.to])
 	}
-	return d.apply(splice{len(d.text), len(d.text), text})
+	restored, err := parseTOMLText(d.spliced([]splice{{len(d.text), len(d.text), text}}))
+	if err == nil && reflect.DeepEqual(restored.get(keys...), source.get(keys...)) {
+		*d = *restored
+		return nil
+	}
+	// The lines belong below the header of a table above, as NAME = {…} does in [mcp_servers]. So the entry becomes a table.
+	var entry object
+	table := source.table(keys...)
+	for _, key := range sortedKeys(table) {
+		entry = append(entry, field{key, table[key]})
+	}
+	return d.add(entry, keys...)
 }
 
 func (d *tomlText) found(from origin, _ []string) []Found { return from.tomlServers(d) }
 
-// members returns the members of an entry as lines of TOML. Their values must be strings or arrays of strings.
+// members returns the members of an entry as lines of TOML.
 func (d *tomlText) members(entry object) (string, error) {
 	var b strings.Builder
 	for _, f := range entry {
-		line, err := toml.Marshal(map[string]any{f.key: f.value})
-		if err != nil {
+		var line strings.Builder
+		if err := toml.NewEncoder(&line).SetTablesInline(true).Encode(map[string]any{f.key: f.value}); err != nil {
 			return "", err
 		}
-		b.WriteString(strings.TrimSpace(string(line)) + d.eol())
+		b.WriteString(strings.TrimSpace(line.String()) + d.eol())
 	}
 	return b.String(), nil
 }
