@@ -91,7 +91,8 @@ func (r *Registry) clientSession(
 		c.upstream.Start()
 		if r.clients[who] == nil {
 			r.clients[who] = make(map[sessionKey]*clientSession)
-			if c.home != nil && c.home.Life() != nil {
+			// A request may outlast its connection, such as a program that waited for the user's answer. Its sessions end when idle.
+			if c.home != nil && c.home.Life() != nil && c.home.Life().Err() == nil {
 				r.lives[who] = context.AfterFunc(c.home.Life(), func() { r.ForgetClient(who) })
 			}
 		}

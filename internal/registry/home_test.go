@@ -101,6 +101,36 @@ func TestHomes(t *testing.T) {
 	})
 }
 
+// TestHomes_Outlived: a request may outlast its connection, such as a program that waited for the user's answer. Its further calls get
+// a session, which ends when it was idle.
+func TestHomes_Outlived(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t, "one", mcptest.Spec{})
+		server.PerClient, server.SessionIdle = true, time.Minute
+		r := start(t, Options{}, server)
+		tried(t, r)
+		life, end := context.WithCancel(t.Context())
+		from := caller.Client{ID: "request 1", Name: "agent", Version: "2026-07-28"}
+		from = from.AtHome(&caller.Connection{ID: 1, Life: life})
+		for range 2 {
+			if _, err := call(r, "one", &from, "echo", `{"text":"x"}`); err != nil {
+				t.Error(err)
+			}
+			end()
+			synctest.Wait()
+		}
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		r.mu.Lock()
+		if len(r.clients) > 0 || len(r.lives) > 0 {
+			t.Errorf("%d clients and %d connections are left", len(r.clients), len(r.lives))
+		}
+		r.mu.Unlock()
+		r.Close(0)
+	})
+}
+
 // watched is the context of a connection. It counts the callbacks that are registered for the connection's end.
 type watched struct {
 	context.Context
