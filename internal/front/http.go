@@ -100,6 +100,12 @@ func (f *Front) post(e *exchange) {
 	m := readMessage(data)
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
 	case m.refusal != nil:
+		if name := headerOf(r, sessionHeader); name != "" && m.Method == "" {
+			if s, err := f.find(r.Context(), name, e.who, r.Header, false); err == nil {
+				e.held = s
+				s.questions.spoilt(m)
+			}
+		}
 		e.refuse(http.StatusBadRequest, m.ID, m.refusal)
 	case e.unknownVersion(m.ID):
 	case f.passed(e, m, data):
@@ -237,6 +243,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 			}
 		}
 		switch {
+		case m.refusal != nil && s.questions.spoilt(m):
 		case m.refusal != nil:
 			e.answer(refuse(m.ID, m.refusal).body)
 		case m.modern() || m.row.opens:

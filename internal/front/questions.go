@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/base/wire"
 )
 
@@ -120,6 +122,23 @@ func (q *questions) answered(m *message) {
 		delete(q.open, string(m.ID))
 		asks.answer <- m
 	}
+}
+
+// spoilt handles a message that is refused. If it can only be the answer to an open question, because it has no method and the id of
+// the question, spoilt fails the question and returns true.
+func (q *questions) spoilt(m *message) bool {
+	q.mu.Lock()
+	_, open := q.open[string(m.ID)]
+	q.mu.Unlock()
+	if open = open && m.Method == ""; open {
+		why := m.refusal.message
+		if !m.IsResponse() {
+			why = "it has neither result nor error"
+		}
+		m.Error = wire.Encode(map[string]any{"code": mcp.INTERNAL_ERROR, "message": "the client's answer is invalid: " + why})
+		q.answered(m)
+	}
+	return open
 }
 
 // progressed passes a client's progress notification on to the question that it is about.

@@ -88,9 +88,19 @@ func TestAsk_Stdio(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 
+			// The answer has neither result nor error, as of a handler that returns undefined. This is no request without a method: an
+			// error with its id would be the answer to a request of the client that happens to have the same id.
+			p.send(t, execLine("13", "fake", "ask", `{}`))
+			id = p.asked(t, 3)
+			p.send(t, `{"jsonrpc":"2.0","id":`+id+"}\n")
+			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("13")) == 2 })
+			if got := p.answers("13")[1]; !strings.Contains(got, "neither result nor error") || len(p.answers(id)) != 1 { // the question itself
+				t.Errorf("got %s, and %s", got, p.answers(id))
+			}
+
 			// If the client cancels the call, mcpx cancels the question too.
 			p.send(t, execLine("14", "fake", "ask", `{}`))
-			id = p.asked(t, 3)
+			id = p.asked(t, 4)
 			p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":14}}`+"\n")
 			mcptest.WaitFor(t, "the end of the question", patience, func() bool {
 				return p.with(`"method":"notifications/cancelled","params":{"requestId":`+id+`,`) == 1
@@ -198,6 +208,16 @@ func TestAsk_HTTP(t *testing.T) {
 				if _, got := call.next(t); !strings.Contains(got, fmt.Sprint("word ", i)) {
 					t.Errorf("got %s", got)
 				}
+			}
+			call := client.stream(t, "tools/call", client.call("1", "ask", `{}`, ""))
+			question, _ := call.next(t)
+			response, err := client.send(t.Context(), "POST", "", `{"jsonrpc":"2.0","id":`+string(question.ID)+`}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if _, got := call.next(t); !strings.Contains(got, "neither result nor error") || response.StatusCode != http.StatusBadRequest {
+				t.Errorf("the answer got %s, the call %s", response.Status, got)
 			}
 		})
 	}

@@ -260,7 +260,10 @@ func (s *stdioServer) admits(m *message) bool {
 func (s *stdioServer) take(ctx context.Context, m *message) {
 	switch {
 	case m.refusal != nil:
-		s.refuse(m.ID, m.refusal)
+		// An error with the id of a question would be the answer to the client's own request with the same id, if it has one.
+		if !s.session.questions.spoilt(m) {
+			s.refuse(m.ID, m.refusal)
+		}
 	case m.isRequest():
 		s.begin(ctx, m)
 	default:
