@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"mcpx/internal/app"
+	"mcpx/internal/desk/attach"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/secret"
 )
@@ -55,8 +56,8 @@ func (s streams) reading() config.Options {
 	return config.Options{Getenv: s.getenv, Executable: self, Absent: s.absent}
 }
 
-// variables returns the names of the environment variables that a config file uses and that are set. Others are left out, because
-// some users write a token where a name belongs.
+// variables returns the names of the environment variables that mcpx itself and a config file use, and that are set. Others are
+// left out, because some users write a token where a name belongs.
 func (s streams) variables(file string) []string {
 	o, used := s.reading(), map[string]bool{}
 	o.Getenv = func(name string) (string, bool) {
@@ -66,8 +67,8 @@ func (s streams) variables(file string) []string {
 		}
 		return value, set
 	}
-	_, _ = config.Load(file, o) // the caller has read the file before, with its faults
-	return slices.Sorted(maps.Keys(used))
+	_, _ = config.Load(file, o) // the caller reports the faults of the file
+	return append(slices.Sorted(maps.Keys(used)), attach.Own(os.Environ())...)
 }
 
 // readingSecrets returns the options for reading config files with the secrets from the keyring. It does not run the commands with

@@ -241,7 +241,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 	if err != nil {
 		return err
 	}
-	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
+	to := setup.Connection{Command: exe, Args: []string{"--config", own}, Variables: w.s.variables(own)}
 	if client.Paste != "" {
 		fmt.Fprintf(w.s.out, "mcpx writes no file of %s. In %s add a server with this JSON:\n\n%s\n",
 			client.Name, client.Paste, client.Snippet(exe, to.Args))
@@ -257,8 +257,6 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, unasked 
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; %s makes one\n", w.sys.Short(own), w.cli.hint("init"))
 	} else if served, seen, err = w.served(ctx, own); err != nil {
 		return err
-	} else {
-		to.Variables = w.s.variables(own)
 	}
 	if w.move {
 		to.Move = seen

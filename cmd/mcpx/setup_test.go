@@ -58,8 +58,8 @@ func fakeEntry(t *testing.T) string {
 	return text[:strings.LastIndex(text[:strings.LastIndex(text, "}")], "}")]
 }
 
-// TestConnect_Variables: the entry in Codex's file names the variables that the config uses, but no word in place of a name, which
-// may be a token.
+// TestConnect_Variables: the entry in Codex's file names the variables that the config and mcpx itself use, but no word in place of
+// a name, which may be a token.
 func TestConnect_Variables(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
@@ -72,7 +72,7 @@ func TestConnect_Variables(t *testing.T) {
 	}}`)
 	h.must(t, 0, "connect", "codex", "--yes", "--config", own)
 	h.must(t, 0, "connect", "cursor", "--yes", "--config", own)
-	hasAll(t, readFile(t, filepath.Join(h.dir, ".codex/config.toml")), "\nenv_vars = ['FIRST', 'SECOND']\n")
+	hasAll(t, readFile(t, filepath.Join(h.dir, ".codex/config.toml")), "\nenv_vars = ['FIRST', 'SECOND', ", "'XDG_CONFIG_HOME'")
 	if got := readFile(t, filepath.Join(h.dir, ".cursor/mcp.json")); strings.Contains(got, "FIRST") {
 		t.Errorf("got %s", got)
 	}

@@ -138,6 +138,15 @@ var ownPrefixes = []string{"OTEL_"}
 // that differ in these two share the daemon. XDG_RUNTIME_DIR decides where the daemon's files are (see folder).
 var starterVariables = []string{"XDG_RUNTIME_DIR", "TMPDIR", "TZ"}
 
+// Own returns the names of those variables of environ that mcpx itself reads, sorted, without those that have their usual value.
+func Own(environ []string) (names []string) {
+	for _, pair := range ownEnviron(environ) {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	return names
+}
+
 // ownEnviron returns the variables that mcpx itself reads, sorted, without those that have their usual value.
 func ownEnviron(environ []string) (list []string) {
 	usual := []string{"DBUS_SESSION_BUS_ADDRESS=unix:path=" + usualRuntime() + "/bus"}

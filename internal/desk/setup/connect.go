@@ -190,7 +190,7 @@ type Connection struct {
 	// Command and Args are the command line that starts mcpx.
 	Command string
 	Args    []string
-	// Variables are the names of the environment variables that mcpx's config uses.
+	// Variables are the names of the environment variables that mcpx and its config use.
 	Variables []string
 	// Move has servers of mcpx's config. If an enabled server in Move replaces a server in the client's file (see Doubled), Connect
 	// removes the latter from the file, because mcpx serves it. If Move is nil, the client keeps all its servers.
