@@ -291,7 +291,7 @@ func (a *App) ServePage(ctx context.Context, listener net.Listener, links *Links
 	}
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(listener) }() // ends with Shutdown or Close
-	ticker := time.NewTicker(max(links.For/60, time.Millisecond))
+	ticker := time.NewTicker(page.UnusedFor / 60)
 	defer ticker.Stop()
 	why, err := "ended", error(nil)
 	for waiting := true; waiting; {

@@ -18,8 +18,8 @@ import (
 const (
 	// linkLife is how long a link can be used.
 	linkLife = 2 * time.Minute
-	// If nobody has used the page for unusedFor, it closes.
-	unusedFor = 30 * time.Minute
+	// If nobody has used the page for UnusedFor, it closes.
+	UnusedFor = 30 * time.Minute
 	// maxLinks is the maximum number of links, and also of sessions. If there is one more, the oldest ends.
 	maxLinks = 20
 	// sessionHeader is the header with the key of a session. The key is not in a cookie for two reasons: browsers send the cookies
@@ -31,9 +31,8 @@ const (
 // secret for the key of a session, which only the browser tab with the page has. A Links may be used by several goroutines at the
 // same time.
 type Links struct {
-	// Host is the address at which the page is served, with the port. If nobody has used the page for the time For, it closes.
+	// Host is the address at which the page is served, with the port.
 	Host string
-	For  time.Duration
 
 	mu       sync.Mutex
 	links    []link // the oldest first
@@ -48,7 +47,7 @@ type link struct {
 }
 
 // NewLinks returns the links of the page at host, an address of this machine.
-func NewLinks(host string) *Links { return &Links{Host: host, For: unusedFor, used: time.Now()} }
+func NewLinks(host string) *Links { return &Links{Host: host, used: time.Now()} }
 
 // New returns the URL of a new link, or "" if the page is closed. The secret is in the fragment, which browsers send to no
 // server.
@@ -64,12 +63,12 @@ func (l *Links) New() string {
 	return "http://" + l.Host + "/#link=" + one.secret
 }
 
-// Unused reports whether the page is closed, or was not used for the time For. If so, New makes no more links, and the caller must
+// Unused reports whether the page is closed, or was not used for UnusedFor. If so, New makes no more links, and the caller must
 // call Close. Only actions of a person are a use of the page, not the requests that an open page sends by itself.
 func (l *Links) Unused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = l.closed || time.Since(l.used) >= l.For
+	l.closed = l.closed || time.Since(l.used) >= UnusedFor
 	return l.closed
 }
 

@@ -111,11 +111,11 @@ func TestLinks_Times(t *testing.T) {
 		if in(old) != 401 || in(fresh) != 200 {
 			t.Error("the life of a link")
 		}
-		time.Sleep(unusedFor - time.Second)
+		time.Sleep(UnusedFor - time.Second)
 		if links.Unused() || links.New() == "" {
 			t.Error("the page closes too early")
 		}
-		time.Sleep(unusedFor)
+		time.Sleep(UnusedFor)
 		if !links.Unused() || links.New() != "" {
 			t.Error("the page does not close")
 		}
@@ -127,7 +127,7 @@ func TestLinks_Use(t *testing.T) {
 	s, links := opened(t)
 	session := s.signInAtDesk(t, links)
 	links.mu.Lock()
-	long := time.Now().Add(-unusedFor)
+	long := time.Now().Add(-UnusedFor)
 	links.used = long
 	links.mu.Unlock()
 	used := func() bool {
