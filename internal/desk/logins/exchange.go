@@ -171,7 +171,7 @@ func (x *exchanges) get(ctx context.Context, principal, subject, refusedToken st
 		e = &exchanged{answer: answer[string]{done: make(chan struct{})}, fresh: useless}
 		x.kept.Put(key, e)
 		x.logins.refreshing.Go(func() { // ends within refreshTime; Logins.Close waits for it
-			ctx, cancel := detached(ctx, refreshTime)
+			ctx, cancel := detached(ctx)
 			defer cancel()
 			x.ask(ctx, principal, subject, e)
 			x.mu.Lock()

@@ -190,7 +190,7 @@ func (l *Logins) refuses(s Server) error {
 // If the config has no scopes for s, keep copies scopes from the old login's Wanted to the new one's, so that later logins request
 // them again. It copies only scopes that the new login was granted.
 func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
-	ctx, cancel := detached(ctx, refreshTime)
+	ctx, cancel := detached(ctx)
 	defer cancel()
 	unlock, err := l.store.lock(ctx, loginFile(s))
 	if err != nil {

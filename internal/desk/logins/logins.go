@@ -179,8 +179,8 @@ func passing(err error) *passingError {
 // NotSent tells package transport that the server has not executed the request, as the method of neededError does.
 func (e *passingError) NotSent() bool { return true }
 
-// detached returns a context that has the values of ctx, but ends only after the duration d, even if ctx ends earlier. It is for
-// work that must be completed even if the caller gives up.
-func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
+// detached returns a context that has the values of ctx, but ends only after refreshTime, even if ctx ends earlier. It is for work
+// that must be completed even if the caller gives up.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), refreshTime)
 }

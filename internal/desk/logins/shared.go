@@ -104,7 +104,7 @@ func (s *shared) lock(ctx context.Context, file string) (unlock func(), err erro
 		}
 	}
 	return func() {
-		ctx, cancel := detached(ctx, refreshTime)
+		ctx, cancel := detached(ctx)
 		defer cancel()
 		_ = s.change(ctx, file, func(f *sharedFile) error { // if this fails, the lease ends by itself
 			if f.Holder != holder {

@@ -232,7 +232,7 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 // then have more than maxWanted scopes. It always returns an error, which tells the user to log in again.
 func (s *source) want(ctx context.Context, scopes []string) error {
 	needed := s.needed("the server needs more scopes for this")
-	ctx, cancel := detached(ctx, refreshTime)
+	ctx, cancel := detached(ctx)
 	defer cancel()
 	unlock, err := s.logins.store.lock(ctx, s.file)
 	if err != nil {
@@ -275,7 +275,7 @@ func (s *source) renew(ctx context.Context, previous *login, c *challenge) (*log
 		s.renewal = one
 		s.logins.refreshing.Go(func() { // ends within twice refreshTime; Logins.Close waits for it
 			defer close(one.done)
-			ctx, cancel := detached(ctx, refreshTime)
+			ctx, cancel := detached(ctx)
 			defer cancel()
 			if s.server.machine() {
 				one.value, one.err = s.ask(ctx, previous, c)
@@ -298,7 +298,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	defer unlock()
 	// The request gets the full time again, because the wait for the lock may have used up most of it. If the request were cut off,
 	// the login could be lost.
-	ctx, cancel := detached(ctx, refreshTime)
+	ctx, cancel := detached(ctx)
 	defer cancel()
 	s.mu.Lock()
 	// The file is read even if its stamp has not changed, because two quick writes can have the same stamp.

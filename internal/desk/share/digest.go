@@ -76,7 +76,7 @@ func (s *Session) Digest(server *config.Server, share conf.Share) string {
 		if err != nil {
 			file = proc.Value(env, "PATH") // the command is not found: the error depends on the PATH, so the digest does, too
 		}
-		parts = append(parts, linkless(file), folder, proc.Decisive(env), s.programsOf(server, env))
+		parts = append(parts, linkless(file), folder, proc.Decisive(env), s.programsOf(env))
 	}
 	text, _ := json.Marshal(parts) // cannot fail: only strings, numbers, lists and maps
 	sum := sha256.Sum256(text)
@@ -94,7 +94,7 @@ func fieldsOf(value any) (fields []any) {
 
 // programsOf returns the files that a server finds in its PATH for the names in the list programs. Most servers have the PATH
 // of the session, so the files for that PATH are looked up only once.
-func (s *Session) programsOf(server *config.Server, env []string) []string {
+func (s *Session) programsOf(env []string) []string {
 	path := proc.Value(env, "PATH")
 	if path != proc.Value(proc.Environment(s.environ, nil), "PATH") {
 		return programsIn(path)
