@@ -173,7 +173,7 @@ func (cmd *addCommand) edit(parsed *kong.Context, c *cli, s streams, sys setup.S
 		if err != nil {
 			return nil, err
 		}
-		return func(data []byte) ([]byte, error) { return found.AddTo(data, cmd.Name) }, nil
+		return func(data []byte) ([]byte, error) { return setup.AddServer(data, cmd.Name, found.ToAdd()) }, nil
 	}
 	entry, err := cmd.entry(parsed, c)
 	entry = entry.WithShare(s.reading())

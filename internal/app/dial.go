@@ -183,12 +183,11 @@ func (a *App) readDialled(w http.ResponseWriter, name string) {
 		http.Error(w, notDialled(name), http.StatusNotFound)
 		return
 	}
-	present, tools := make(Lock), make([]json.RawMessage, len(server.Tools))
-	present.Approve(server)
+	tools := make([]json.RawMessage, len(server.Tools))
 	for i := range server.Tools {
 		tools[i] = server.Tools[i].Raw
 	}
-	httpd.WriteJSON(w, http.StatusOK, map[string]any{"name": name, "digest": digestOf(present[name]), "tools": tools})
+	httpd.WriteJSON(w, http.StatusOK, map[string]any{"name": name, "digest": approvalOf(server), "tools": tools})
 }
 
 func notDialled(name string) string {

@@ -209,7 +209,7 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *result
 	case err != nil:
 		raw, failure = nil, run.failure(&r, target, err).Result(true)
 		r.Event.Outcome = failure.Code
-	case string(wire.Member(raw, "isError")) == "true":
+	case isError(raw):
 		r.Event.Outcome = request.OutcomeToolError
 	}
 	if ctx.Err() != nil {

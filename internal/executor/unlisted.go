@@ -82,7 +82,7 @@ func unknownThere(raw json.RawMessage, err error, tool string) bool {
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
 		return says(rpc.Message)
 	}
-	if err != nil || len(raw) > longestUnknown || string(wire.Member(raw, "isError")) != "true" {
+	if err != nil || len(raw) > longestUnknown || !isError(raw) {
 		return false
 	}
 	var result struct{ Content []struct{ Text string } }

@@ -115,8 +115,3 @@ func oneOf(servers []Found, name string) (*Found, error) {
 	}
 	return f, nil
 }
-
-// AddTo adds the server to the text of a config, under this name.
-func (f *Found) AddTo(data []byte, name string) ([]byte, error) {
-	return AddServer(data, name, f.withShare())
-}
