@@ -42,20 +42,15 @@ func closeAll(files []*os.File) {
 }
 
 type input struct {
-	f    *os.File
-	once sync.Once
-	err  error
-	try  trier
+	f   *os.File
+	try trier
 }
 
 // Write writes all of b, unless Close interrupts it.
 func (i *input) Write(b []byte) (int, error) { return i.f.Write(b) }
 
-// Close closes stdin, and a blocked Write returns. Further calls return the result of the first.
-func (i *input) Close() error {
-	i.once.Do(func() { i.err = i.f.Close() })
-	return i.err
-}
+// Close closes stdin, and a blocked Write returns.
+func (i *input) Close() error { return i.f.Close() }
 
 // output is the end of a child's stdout or stderr that this process reads. At EOF it closes its descriptor, so readers need not
 // close it.

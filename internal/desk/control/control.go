@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +122,7 @@ func Listen() (*Socket, error) {
 	for _, folder := range folders() {
 		err := Claim(folder)
 		if err == nil {
-			path := filepath.Join(folder, strconv.Itoa(os.Getpid())+"-"+random()+suffix)
+			path := filepath.Join(folder, strconv.Itoa(os.Getpid())+"-"+rand.Text()[:8]+suffix)
 			var listener net.Listener
 			if listener, err = net.Listen("unix", path); err == nil {
 				return &Socket{listener: listener, path: path}, nil
@@ -132,12 +131,6 @@ func Listen() (*Socket, error) {
 		failures = append(failures, err)
 	}
 	return nil, errors.Join(failures...)
-}
-
-func random() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // Claim creates the folder if it does not exist, and returns an error if another user can enter it. On Windows Claim does not check

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -68,9 +69,9 @@ func Forget(path string, keys [][]byte, anchorPath, user string) (pseudonym stri
 	if len(r.Faults) > 0 {
 		return "", 0, fmt.Errorf("the trail is not as it was written, which new HMACs would hide: %v (mcpx audit verify says more)", r.Faults[0])
 	}
-	f := &forgetting{user: user, pseudonym: "forgotten-" + strings.ToLower(rand.Text()[:10]), t: &Trail{chains: chainsOf(keys), o: Options{Keys: keys}}}
-	if value, _, named := cutLast(user, "@"); named && strings.Contains(value, "@") {
-		f.address = value
+	f := &forgetting{user: user, pseudonym: "forgotten-" + strings.ToLower(rand.Text()[:10]), chains: chainsOf(keys)}
+	if at := strings.LastIndex(user, "@"); at > 0 && strings.Contains(user[:at], "@") {
+		f.address = user[:at]
 	}
 	for i, file := range r.Files {
 		if err := f.file(file, i == len(r.Files)-1, r); err != nil {
@@ -124,9 +125,9 @@ type forgetting struct {
 	// address is the part of user before the last @, if this part is an e-mail address; otherwise it is empty. It is then the value
 	// of the claim that names the user.
 	address string
-	t       *Trail // its chains make the HMACs
-	lines   int    // number of changed lines
-	mac     string // HMAC of the last new line
+	chains  []hash.Hash // the first one makes the HMACs
+	lines   int         // number of changed lines
+	mac     string      // HMAC of the last new line
 	seq     uint64
 }
 
@@ -175,8 +176,8 @@ func writeNew(path string, data []byte) error {
 
 // sealed adds to a new line its HMACs, if there are keys, and the closing brace.
 func (f *forgetting) sealed(body []byte) []byte {
-	if len(f.t.chains) > 0 {
-		body, f.mac = seal(body, f.t.chains[0], f.mac)
+	if len(f.chains) > 0 {
+		body, f.mac = seal(body, f.chains[0], f.mac)
 	}
 	return append(body, '}')
 }
@@ -265,10 +266,3 @@ var (
 	longerBefore = pattern.New(`[\pL\pN._%+-]$`)
 	longerAfter  = pattern.New(`^[.:/]?[\pL\pN_-]`)
 )
-
-func cutLast(text, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
-	}
-	return text, "", false
-}
