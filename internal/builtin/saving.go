@@ -39,11 +39,8 @@ func (c *Caller) save(ctx context.Context, given json.RawMessage) (json.RawMessa
 		return nil, arguments.Invalid("/: handle, path and select must be strings")
 	}
 	open, err := c.Files(ctx)
-	if refused, ok := errors.AsType[*files.Error](err); ok {
-		return nil, arguments.Invalid("/path: " + refused.Reason)
-	}
 	if err != nil {
-		return nil, err
+		return nil, pathError(err)
 	}
 	data, err := c.Data(ctx, args.Handle, args.Select)
 	if none, ok := errors.AsType[*results.ValueError](err); ok {
@@ -53,11 +50,16 @@ func (c *Caller) save(ctx context.Context, given json.RawMessage) (json.RawMessa
 		return nil, err
 	}
 	at, err := open.Create(args.Path, data)
-	if refused, ok := errors.AsType[*files.Error](err); ok {
-		return nil, arguments.Invalid("/path: " + refused.Reason)
-	}
 	if err != nil {
-		return nil, err
+		return nil, pathError(err)
 	}
 	return toolResult([]json.RawMessage{wire.TextBlock(fmt.Sprintf("saved %d bytes as %s", len(data), at))}), nil
+}
+
+// pathError turns the refusal of a path into an error about invalid arguments.
+func pathError(err error) error {
+	if refused, ok := errors.AsType[*files.Error](err); ok {
+		return arguments.Invalid("/path: " + refused.Reason)
+	}
+	return err
 }

@@ -46,8 +46,7 @@ type Server struct {
 func New() *Server {
 	s := &Server{}
 	s.all, s.reader = described()
-	with := s.all.WithTools(append(slices.Clone(s.all.Tools), saving()))
-	s.saver = &with
+	s.saver = with(s.all, []catalog.Tool{saving()})
 	return s
 }
 
@@ -82,7 +81,7 @@ func described() (all, reader *catalog.Server) {
 // Server returns the server as a caller sees it. snap is the catalogue that the caller sees; the skills in it become tools.
 // Programs for which the func denied returns true are left out. saves means that the caller may save results.
 func (s *Server) Server(snap *catalog.Snapshot, saves bool, denied func(tool string) bool) *catalog.Server {
-	return with(s.withSkills(s.Own(saves), s.skills(snap)), s.Programs().tools(denied, false))
+	return with(withSkills(s.Own(saves), s.skills(snap)), s.Programs().tools(denied, false))
 }
 
 // Own returns the server with only its own tools, without skills and programs. saves adds the tool save_result.
@@ -126,7 +125,7 @@ func with(s *catalog.Server, tools []catalog.Tool) *catalog.Server {
 // and the skills. It returns nil if no server has resources, prompts or skills.
 func (s *Server) listed(seen *catalog.Snapshot) *catalog.Server {
 	if skills := s.skills(seen); len(skills) > 0 {
-		return s.withSkills(s.reader, skills)
+		return withSkills(s.reader, skills)
 	}
 	resources, prompts := s.Shown()
 	for i := range seen.Servers {

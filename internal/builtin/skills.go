@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"path"
-	"slices"
 	"strings"
 
 	"mcpx/internal/base/catalog"
@@ -55,16 +54,12 @@ func (m *Server) skills(snap *catalog.Snapshot) (all []skill) {
 }
 
 // withSkills adds skills as tools to the server.
-func (m *Server) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
-	if len(skills) == 0 {
-		return s
-	}
-	tools := slices.Clone(s.Tools)
+func withSkills(s *catalog.Server, skills []skill) *catalog.Server {
+	var tools []catalog.Tool
 	for _, one := range skills {
 		tools = append(tools, one.tool)
 	}
-	with := s.WithTools(tools)
-	return &with
+	return with(s, tools)
 }
 
 // skillURI returns the arguments with which the tool read_resource reads the manifest of the skill with this name.
