@@ -264,3 +264,23 @@ func TestRights_NamesInFile(t *testing.T) {
 		}
 	}
 }
+
+// TestMayDial: a rule without principals, groups and scopes is for everybody, also without authentication; any other only for whom it names.
+func TestMayDial(t *testing.T) {
+	rules := []conf.DialRule{
+		{Principals: []string{"ci"}, Names: []string{"build-*"}}, {Groups: []string{"ops"}, Names: []string{"*"}}, {Names: []string{"open"}},
+	}
+	for _, test := range []struct {
+		who  *caller.Principal
+		name string
+		want *conf.DialRule
+	}{
+		{&caller.Principal{Name: "ci"}, "build-1", &rules[0]}, {&caller.Principal{Name: "ci"}, "other", nil}, {&caller.Principal{Name: "ci"}, "open", &rules[2]},
+		{&caller.Principal{Name: "ann"}, "build-1", nil}, {&caller.Principal{Name: "ann", Groups: []string{"ops"}}, "build-1", &rules[1]},
+		{nil, "build-1", nil}, {nil, "open", &rules[2]},
+	} {
+		if got := MayDial(rules, test.who, test.name); got != test.want {
+			t.Errorf("%v, %s: got %+v", test.who, test.name, got)
+		}
+	}
+}
