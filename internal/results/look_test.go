@@ -102,3 +102,16 @@ func TestCut_ItemsWithoutID(t *testing.T) {
 		})
 	}
 }
+
+// TestShape_LongItems: however long the items of a list are, its shape has the keys of the first shapeLeast.
+func TestShape_LongItems(t *testing.T) {
+	items := make([]string, 400)
+	for i := range items {
+		items[i] = fmt.Sprintf(`{"id":%d,"body":"%s"}`, i, strings.Repeat("x", 10_000))
+	}
+	items[shapeLeast-1] = `{"id":1,"rare":"` + strings.Repeat("x", 10_000) + `"}`
+	text := "[" + strings.Join(items, ",") + "]"
+	if got := (Pages{}).divide(text, text, false).shape(500); !strings.Contains(got, "rare") || !strings.Contains(got, "[400 of {id: number") {
+		t.Error(got)
+	}
+}
