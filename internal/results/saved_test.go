@@ -85,3 +85,18 @@ func mustJSON(t *testing.T, n int) string {
 	}
 	return string(text)
 }
+
+// TestMissing: each key of a filter that the value does not have is named, also behind one that it has.
+func TestMissing(t *testing.T) {
+	value := json.RawMessage(`{"id":1,"title":"x","user":{}}`)
+	for filter, want := range map[string]string{
+		`{i: .id, t: .titel, .user, n: .number}`: `no key "titel" (did you mean "title"?); no key "number"; `,
+		`.id, .title`:                            ``,
+		`{total: .id} | .total`:                  ``,
+		`.nope`:                                  `no key "nope"; `,
+	} {
+		if got := missing(filter, value); got != want {
+			t.Errorf("%s: got %q", filter, got)
+		}
+	}
+}

@@ -648,3 +648,26 @@ func TestListsForOwner(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestions_TakenBack: a question that the server cancels ends, and no other.
+func TestQuestions_TakenBack(t *testing.T) {
+	var q questions
+	open := make(map[string]context.Context)
+	for _, id := range []string{`7`, `"7"`} {
+		ctx, ok := q.begin(id)
+		if !ok {
+			t.Fatal("no question is possible")
+		}
+		defer q.done(id)
+		open[id] = ctx
+	}
+	for _, params := range []string{`{"requestId":8}`, `{}`, ``, `{"requestId":"7","reason":"found it"}`} {
+		q.cancelled(json.RawMessage(params))
+	}
+	if cause := context.Cause(open[`"7"`]); cause != errTakenBack {
+		t.Errorf("the cancelled question: %v", cause)
+	}
+	if err := open[`7`].Err(); err != nil {
+		t.Errorf("the other question: %v", err)
+	}
+}
