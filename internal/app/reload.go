@@ -294,7 +294,8 @@ func (a *App) reload(to *config.Config) error {
 	}
 	changes := a.swap(next)
 	// Who may dial in depends on auth too: a rule of its rights may deny a principal everything.
-	if !reflect.DeepEqual(before.config.Dial, to.Dial) || !reflect.DeepEqual(before.config.Auth, to.Auth) || len(changes.Started)+len(changes.Stopped) > 0 {
+	if !reflect.DeepEqual(before.config.Dial, to.Dial) || !reflect.DeepEqual(before.config.Auth, to.Auth) ||
+		len(changes.Started)+len(changes.Stopped) > 0 {
 		a.dialled.Recheck()
 		a.rebuild()
 	}

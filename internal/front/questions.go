@@ -42,31 +42,11 @@ type openQuestion struct {
 func (q *questions) ask(
 	ctx context.Context, senders []sender, method string, params json.RawMessage, progress func(json.RawMessage),
 ) (json.RawMessage, error) {
-	asks := openQuestion{make(chan *message, 1), progress}
-	q.mu.Lock()
-	if q.ended {
-		q.mu.Unlock()
-		return nil, errSessionOver
+	id, answer, err := q.begin(progress)
+	if err != nil {
+		return nil, err
 	}
-	if len(q.open) >= maxQuestions {
-		q.mu.Unlock()
-		return nil, errors.New("too many questions to the client are open")
-	}
-	if q.open == nil {
-		q.open = make(map[string]openQuestion)
-	}
-	q.last++
-	id := strconv.FormatInt(q.last, 10)
-	if q.replica != "" {
-		id = `"` + questionID + q.replica + "-" + id + `"`
-	}
-	q.open[id] = asks
-	q.mu.Unlock()
-	defer func() {
-		q.mu.Lock()
-		delete(q.open, id)
-		q.mu.Unlock()
-	}()
+	defer q.done(id)
 	if progress != nil { // mcpx sends its own token, since the server's token may not be unique at this client
 		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage {
 			return wire.Set(meta, "progressToken", json.RawMessage(id))
@@ -86,7 +66,7 @@ func (q *questions) ask(
 	defer quiet.Stop()
 	for {
 		select {
-		case m := <-asks.answer:
+		case m := <-answer:
 			if m == nil {
 				return nil, errSessionOver
 			}
@@ -100,6 +80,34 @@ func (q *questions) ask(
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// begin makes a new question: its id, and the channel that gets its answer. The caller must call done with the id.
+func (q *questions) begin(progress func(json.RawMessage)) (id string, answer <-chan *message, err error) {
+	asks := openQuestion{make(chan *message, 1), progress}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.ended:
+		return "", nil, errSessionOver
+	case len(q.open) >= maxQuestions:
+		return "", nil, errors.New("too many questions to the client are open")
+	case q.open == nil:
+		q.open = make(map[string]openQuestion)
+	}
+	q.last++
+	id = strconv.FormatInt(q.last, 10)
+	if q.replica != "" {
+		id = `"` + questionID + q.replica + "-" + id + `"`
+	}
+	q.open[id] = asks
+	return id, asks.answer, nil
+}
+
+func (q *questions) done(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, id)
 }
 
 // end ends the open questions, and refuses later ones. Otherwise a call that goes on in the background after its client has got an

@@ -111,6 +111,7 @@ func TestHomes_Outlived(t *testing.T) {
 		r := start(t, Options{}, server)
 		tried(t, r)
 		life, end := context.WithCancel(t.Context())
+		defer end()
 		from := caller.Client{ID: "request 1", Name: "agent", Version: "2026-07-28"}
 		from = from.AtHome(&caller.Connection{ID: 1, Life: life})
 		for range 2 {
