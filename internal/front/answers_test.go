@@ -19,6 +19,8 @@ type peerAway struct {
 	errors, calls int
 	ended         bool // the other replica ends with the first call
 	gone          bool
+	stops         int    // the call of Forward with this number ends the calls of the front
+	stop          func() // ends the calls of the front
 }
 
 func (p *peerAway) IsLive(string) bool { return !p.gone }
@@ -26,6 +28,9 @@ func (p *peerAway) IsLive(string) bool { return !p.gone }
 func (p *peerAway) Forward(w http.ResponseWriter, _ *http.Request, _ []byte, _ string) error {
 	p.calls++
 	p.gone = p.ended
+	if p.calls == p.stops {
+		p.stop()
+	}
 	if p.calls <= p.errors {
 		return fmt.Errorf("%w: %w", ErrUntaken, state.ErrAway)
 	}
@@ -44,12 +49,13 @@ func TestAnswers_Away(t *testing.T) {
 		"reached at once": {peerAway{}, http.StatusAccepted, 0},
 		"back in time":    {peerAway{errors: 8}, http.StatusAccepted, 2 * time.Second},
 		"away for long":   {peerAway{errors: 1000}, http.StatusServiceUnavailable, answerTime},
+		"shutting down":   {peerAway{errors: 1000, stops: 5}, http.StatusServiceUnavailable, 4 * answerAgain},
 		"ended":           {peerAway{errors: 1000, ended: true}, http.StatusAccepted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := connectWith(t, Options{Peers: &test.peer}, view.Options{})
-				test.peer.gone = true
+				test.peer.gone, test.peer.stop = true, f.EndCalls
 				session := opened(f)
 				test.peer.gone = false
 				r := httptest.NewRequest("POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":"q-replica2-1","result":{"action":"accept"}}`))

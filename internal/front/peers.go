@@ -12,7 +12,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/base/delay"
 	"mcpx/internal/base/pattern"
 	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
@@ -286,23 +285,15 @@ func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 	return false
 }
 
-// An answer to a question of another replica that does not reach this replica is sent again every answerAgain, for answerTime: some
-// clients end their session if their answer is refused. It may be sent twice, because a question takes only one answer.
-const answerTime, answerAgain = 10 * time.Second, 250 * time.Millisecond
-
-var errUnheard = errors.New("the replica of mcpx that asked this cannot be reached now; send the answer again")
-
 // forward forwards a request. It returns false if the request was not answered and can safely be executed here. home is from
 // [Front.elsewhere].
 func (f *Front) forward(e *exchange, m *message, body []byte, replica string, home bool) bool {
 	w := &forwarding{exchange: e}
-	err := f.send(w, e.r, m, body, replica)
-	unheard := func() bool {
-		return err != nil && !w.begun && m != nil && m.IsResponse() && f.options.Peers.IsLive(replica)
+	send := f.send
+	if m != nil && m.IsResponse() {
+		send = f.sendAnswer
 	}
-	for until := time.Now().Add(answerTime); unheard() && time.Now().Before(until) && delay.Sleep(e.r.Context(), answerAgain); {
-		err = f.send(w, e.r, m, body, replica)
-	}
+	err := send(w, e.r, m, body, replica)
 	// If the credential was revoked, the client is still there, and waits for the answer.
 	if err == nil || e.r.Context().Err() != nil && !errors.Is(err, caller.ErrRevoked) {
 		return true
@@ -311,8 +302,8 @@ func (f *Front) forward(e *exchange, m *message, body []byte, replica string, ho
 	switch isRequest := m != nil && m.isRequest(); {
 	case !w.begun && (e.untaken(err, home) || m == nil || m.onStream() || isRequest && home && !m.row.asks):
 		return false // in all these cases, the request was not begun or may be executed twice
-	case unheard(): // with 202, the client would think that it has answered, and the call would wait on
-		e.refuse(http.StatusServiceUnavailable, nil, &rpcError{message: errUnheard.Error() + ": " + err.Error()})
+	case !w.begun && errors.Is(err, errUnheard): // with 202, the client would think that it has answered, and the call would wait on
+		e.refuse(http.StatusServiceUnavailable, nil, &rpcError{message: err.Error()})
 	case !w.begun && !isRequest:
 		e.accepted()
 	case !isRequest || w.begun && e.w.Header().Get("Content-Type") != "text/event-stream":
