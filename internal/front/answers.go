@@ -11,7 +11,7 @@ import (
 
 // The client's answer to a question of another replica may not reach that replica now, for example because NATS is away. It is then sent
 // again every answerAgain, for answerTime: some clients end their session if their answer is refused.
-const answerTime, answerAgain = 10 * time.Second, 250 * time.Millisecond
+const answerTime, answerAgain = 15 * time.Second, 250 * time.Millisecond
 
 // errUnheard is the error of sendAnswer if the replica that asked is live and has not taken the answer.
 var errUnheard = errors.New("the replica of mcpx that asked this cannot be reached now; send the answer again")
