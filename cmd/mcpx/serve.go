@@ -171,10 +171,15 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	return rotated, func() { _ = rotated.Close() }, nil
 }
 
-// begin creates the file and its folder. lumberjack renames what it cannot open, so a folder in place of the file is refused before.
+// begin creates the file and its folder. It refuses a folder in place of the file, because lumberjack renames what it cannot open, and
+// a pipe, which would block until somebody reads it. Devices such as /dev/null are possible.
 func begin(rotated *lumberjack.Logger) error {
-	if info, err := os.Stat(rotated.Filename); err == nil && info.IsDir() {
+	switch info, err := os.Stat(rotated.Filename); {
+	case err != nil: // no file yet, or Write says what is wrong
+	case info.IsDir():
 		return fmt.Errorf("%s is a folder", rotated.Filename)
+	case !info.Mode().IsRegular() && info.Mode()&os.ModeDevice == 0:
+		return fmt.Errorf("%s is not a regular file", rotated.Filename)
 	}
 	_, err := rotated.Write(nil)
 	return err
