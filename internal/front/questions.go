@@ -126,17 +126,26 @@ func (q *questions) end() {
 func (q *questions) answered(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if asks, ok := q.open[string(m.ID)]; ok {
-		delete(q.open, string(m.ID))
+	id := questionKey(m.ID)
+	if asks, ok := q.open[id]; ok {
+		delete(q.open, id)
 		asks.answer <- m
 	}
+}
+
+// questionKey returns the id of a question as mcpx has written it. Some clients return it in another form.
+func questionKey(id json.RawMessage) string {
+	if number, ok := wire.IntID(id); ok {
+		return strconv.FormatInt(number, 10)
+	}
+	return string(id)
 }
 
 // spoilt handles a message that is refused. If it can only be the answer to an open question, because it has no method and the id of
 // the question, spoilt fails the question and returns true.
 func (q *questions) spoilt(m *message) bool {
 	q.mu.Lock()
-	_, open := q.open[string(m.ID)]
+	_, open := q.open[questionKey(m.ID)]
 	q.mu.Unlock()
 	if open = open && m.Method == ""; open {
 		why := m.refusal.message
@@ -153,7 +162,7 @@ func (q *questions) spoilt(m *message) bool {
 func (q *questions) progressed(m *message) {
 	token := wire.Member(m.Params, "progressToken")
 	q.mu.Lock()
-	progress := q.open[string(token)].progress
+	progress := q.open[questionKey(token)].progress
 	q.mu.Unlock()
 	if progress != nil {
 		progress(m.Params)

@@ -88,19 +88,29 @@ func TestAsk_Stdio(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 
+			// Some clients write the id in another form.
+			for i, form := range []string{`"%s"`, `%s.0`} {
+				p.send(t, execLine("13", "fake", "ask", `{}`))
+				p.send(t, answerLine(fmt.Sprintf(form, p.asked(t, 3+i)), "friend"))
+				mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("13")) == 2+i })
+				if got := p.answers("13")[1+i]; !strings.Contains(got, "friend") {
+					t.Errorf("got %s", got)
+				}
+			}
+
 			// The answer has neither result nor error, as of a handler that returns undefined. This is no request without a method: an
 			// error with its id would be the answer to a request of the client that happens to have the same id.
 			p.send(t, execLine("13", "fake", "ask", `{}`))
-			id = p.asked(t, 3)
+			id = p.asked(t, 5)
 			p.send(t, `{"jsonrpc":"2.0","id":`+id+"}\n")
-			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("13")) == 2 })
-			if got := p.answers("13")[1]; !strings.Contains(got, "neither result nor error") || len(p.answers(id)) != 1 { // the question itself
+			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("13")) == 4 })
+			if got := p.answers("13")[3]; !strings.Contains(got, "neither result nor error") || len(p.answers(id)) != 1 { // the question itself
 				t.Errorf("got %s, and %s", got, p.answers(id))
 			}
 
 			// If the client cancels the call, mcpx cancels the question too.
 			p.send(t, execLine("14", "fake", "ask", `{}`))
-			id = p.asked(t, 4)
+			id = p.asked(t, 6)
 			p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":14}}`+"\n")
 			mcptest.WaitFor(t, "the end of the question", patience, func() bool {
 				return p.with(`"method":"notifications/cancelled","params":{"requestId":`+id+`,`) == 1
