@@ -44,8 +44,8 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", linesType)
 		w.Header().Set("X-Accel-Buffering", "no")
 		_ = writing.Flush()
-		following := lines.follow()
-		defer following()
+		lines.follow()
+		defer lines.end()
 		sink.Progress = lines.progress
 	}
 	c, question := p.client(r.Context()), ""
@@ -93,8 +93,8 @@ type lineWriter struct {
 	all    sync.WaitGroup
 }
 
-// follow starts the goroutine that writes progress. The goroutine ends when last or the returned func is called.
-func (l *lineWriter) follow() (stop func()) {
+// follow starts the goroutine that writes progress. The goroutine ends when last or end is called.
+func (l *lineWriter) follow() {
 	l.more, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.all.Go(func() {
 		for {
@@ -109,10 +109,9 @@ func (l *lineWriter) follow() (stop func()) {
 			}
 		}
 	})
-	var once sync.Once
-	return func() { once.Do(func() { l.end() }) }
 }
 
+// end ends the goroutine of follow. It may be called again.
 func (l *lineWriter) end() {
 	select {
 	case <-l.done:
