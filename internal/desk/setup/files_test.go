@@ -152,3 +152,28 @@ func TestConnect_TOMLLine(t *testing.T) {
 		}
 	}
 }
+
+// TestProjectServers_Many: the work for the projects in a file of Claude Code grows with their number, not with its square. Of a project
+// that is there twice, the last one counts.
+func TestProjectServers_Many(t *testing.T) {
+	allocations := func(projects int) float64 {
+		var b strings.Builder
+		b.WriteString(`{"projects": {"/p0": {"mcpServers": {"old": {"command": "old"}}}`)
+		for i := range projects {
+			fmt.Fprintf(&b, `, "/p%d": {"mcpServers": {}}`, i)
+		}
+		d, err := parseJSONText([]byte(b.String() + `, "/last": {"mcpServers": {"a": {"command": "a"}}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(1, func() {
+			found := origin{client: "claude-code", reading: reading}.projectServers(d)
+			if len(found) != 1 || found[0].Name != "a" || !slices.Equal(found[0].path, []string{"projects", "/last", "mcpServers", "a"}) {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+	if few, many := allocations(500), allocations(1000); many > 3*few {
+		t.Errorf("%v allocations for 500 projects, %v for 1000", few, many)
+	}
+}

@@ -212,13 +212,21 @@ func (from origin) jsonServers(data []byte) ([]Found, error) {
 // projectServers reads the servers of all projects from a file of Claude Code. Claude Code has them in the user's file, under a key
 // for each project's folder.
 func (from origin) projectServers(d *jsonText) (found []Found) {
-	if projects := d.objectAt("projects"); projects != nil {
-		for i := range projects.Members {
-			of := from
-			of.project = nameOf(&projects.Members[i])
-			keys := []string{"projects", of.project, "mcpServers"}
-			found = append(found, of.serversIn(d.value(keys...), keys)...)
+	projects := d.objectAt("projects")
+	if projects == nil {
+		return nil
+	}
+	last := make(map[string]int) // by the project's folder; some users have thousands, so none is searched for
+	for i := range projects.Members {
+		last[nameOf(&projects.Members[i])] = i
+	}
+	for i := range projects.Members {
+		of := from
+		if of.project = nameOf(&projects.Members[i]); last[of.project] != i {
+			continue // the key is there twice
 		}
+		servers := child(&projects.Members[i].Value, "mcpServers")
+		found = append(found, of.serversIn(servers, []string{"projects", of.project, "mcpServers"})...)
 	}
 	return found
 }
