@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
@@ -164,25 +165,31 @@ func traceTo(file string) (out io.Writer, close func(), err error) {
 	if file == "" {
 		return nil, func() {}, nil
 	}
-	rotated := &lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces} // file mode 0600
-	if err := begin(rotated); err != nil {
+	opened, err := begin(&lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces}) // file mode 0600
+	if err != nil {
 		return nil, nil, fmt.Errorf("--trace: %w; name a file in a folder that mcpx may write", err)
 	}
-	return rotated, func() { _ = rotated.Close() }, nil
+	return opened, func() { _ = opened.Close() }, nil
 }
 
-// begin creates the file and its folder. It refuses a folder in place of the file, because lumberjack renames what it cannot open, and
-// a pipe, which would block until somebody reads it. Devices such as /dev/null are possible.
-func begin(rotated *lumberjack.Logger) error {
-	switch info, err := os.Stat(rotated.Filename); {
-	case err != nil: // no file yet, or Write says what is wrong
+// begin creates the file and its folder, and returns what to write to. What is no file, such as /dev/stderr, is not left to lumberjack,
+// which renames a file that is full or that it cannot open. A pipe that nobody reads is refused, because to open it would block.
+func begin(rotated *lumberjack.Logger) (io.WriteCloser, error) {
+	name := rotated.Filename
+	switch info, err := os.Stat(name); {
+	case err != nil || info.Mode().IsRegular(): // if there is more to err than that there is no file yet, Write returns it
+		_, err = rotated.Write(nil)
+		return rotated, err
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder", rotated.Filename)
-	case !info.Mode().IsRegular() && info.Mode()&os.ModeDevice == 0:
-		return fmt.Errorf("%s is not a regular file", rotated.Filename)
+		return nil, fmt.Errorf("%s is a folder", name)
+	case info.Mode()&os.ModeNamedPipe != 0:
+		pipe, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, fmt.Errorf("%s is a pipe that nobody reads (%w)", name, err)
+		}
+		defer pipe.Close()
 	}
-	_, err := rotated.Write(nil)
-	return err
+	return os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 }
 
 // logTo returns a writer for the log. It writes to stderr and, because many clients hide stderr, also to a file. If file is empty,
@@ -191,15 +198,15 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
 	}
-	rotated := logFiles.open(file)
-	if err := begin(rotated); err != nil {
+	opened, err := begin(logFiles.open(file))
+	if err != nil {
 		fmt.Fprintf(stderr, "mcpx: warning: log_file: %v; set log_file to a file in a folder that mcpx may write\n", err)
 		return stderr, func() {}
 	}
-	queued := newDroppingWriter(rotated) // mcpx must not wait for a disk that hangs
+	queued := newDroppingWriter(opened) // mcpx must not wait for a disk that hangs
 	return io.MultiWriter(stderr, queued), func() {
 		queued.close()
-		_ = rotated.Close()
+		_ = opened.Close()
 	}
 }
 
