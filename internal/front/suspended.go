@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -31,7 +32,7 @@ const (
 	// maxSuspended is the highest number of suspended calls. One principal may have at most a tenth of that number; calls
 	// without a principal have no limit of their own.
 	maxSuspended = 1000
-	// maxKept bounds the log messages that one suspended call keeps for its client's next request, in bytes.
+	// maxKept bounds the log messages that one suspended call keeps for its client's next request, in bytes, and its progress too.
 	maxKept = 32 << 10
 	// suspendedState is the beginning of the requestState of a suspended call. The name of the process and a
 	// secret that identifies the call follow.
@@ -376,18 +377,19 @@ func (p *suspendedCall) current() *incoming {
 }
 
 // notify sends a notification to the client, on the stream of the request that waits for the result. While the call is suspended, it
-// keeps the notification: of progress only the newest, of the others no more than maxKept.
+// keeps the notification: of progress only the newest, of the others no more than maxKept. It keeps copies, as params is a part of what
+// the server has sent, which may be larger.
 func (p *suspendedCall) notify(method string, params json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
+	switch size := len(method) + len(params); {
 	case p.now != nil:
 		p.tell(method, params)
-	case method == methodProgress:
-		p.progress = params
-	case p.keptBytes+len(params) <= maxKept:
-		p.kept = append(p.kept, note{method: method, params: params})
-		p.keptBytes += len(params)
+	case method == methodProgress && size <= maxKept:
+		p.progress = bytes.Clone(params)
+	case method != methodProgress && p.keptBytes+size <= maxKept:
+		p.kept = append(p.kept, note{method: method, params: bytes.Clone(params)})
+		p.keptBytes += size
 	}
 }
 

@@ -281,6 +281,23 @@ func TestSuspended_Kept(t *testing.T) {
 	}
 }
 
+// TestSuspended_KeptMemory: what a suspended call keeps is bounded, also if a notification is huge, is a small part of a huge message, or
+// has no params at all.
+func TestSuspended_KeptMemory(t *testing.T) {
+	p := &suspendedCall{}
+	p.notify("notifications/progress", append(make(json.RawMessage, 0, 1<<20), `{"progress":1}`...))
+	p.notify("notifications/progress", json.RawMessage(`{"message":"`+strings.Repeat("x", maxKept)+`"}`))
+	if string(p.progress) != `{"progress":1}` || cap(p.progress) > maxKept {
+		t.Errorf("kept progress of %d bytes in %d", len(p.progress), cap(p.progress))
+	}
+	for range maxKept {
+		p.notify("notifications/message", nil)
+	}
+	if len(p.kept) > maxKept/len("notifications/message") {
+		t.Errorf("kept %d log messages without params", len(p.kept))
+	}
+}
+
 // TestSuspended_Unknown: a suspended call ends when its principal may not connect any more.
 func TestSuspended_Unknown(t *testing.T) {
 	mcptest.NoLeaks(t)
