@@ -285,19 +285,28 @@ func TestReplicas_Forwarded(t *testing.T) {
 	one, two := r.replicas[0].hosted, r.replicas[1].hosted
 	t.Run("a question", func(t *testing.T) {
 		alice, bob := visitAt(t, one), visitAt(t, two)
-		call := alice.post(one, execute(1, "fake", "ask", `{}`))
-		defer call.Body.Close()
-		events := bufio.NewReader(call.Body)
-		id := regexp.MustCompile(`"id":("q-[^"]+")`).FindStringSubmatch(until(t, events, "elicitation/create"))
-		if id == nil {
-			t.Fatal("the question has no id of a replica")
+		asked := func() (events *bufio.Reader, id string) {
+			call := alice.post(one, execute(1, "fake", "ask", `{}`))
+			t.Cleanup(func() { call.Body.Close() })
+			events = bufio.NewReader(call.Body)
+			found := regexp.MustCompile(`"id":("q-[^"]+")`).FindStringSubmatch(until(t, events, "elicitation/create"))
+			if found == nil {
+				t.Fatal("the question has no id of a replica")
+			}
+			return events, found[1]
 		}
-		answer := `{"jsonrpc":"2.0","id":` + id[1] + `,"result":{"action":"accept","content":{"word":"%s"}}}`
+		events, id := asked()
+		answer := `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"word":"%s"}}}`
 		bob.ask(two, fmt.Sprintf(answer, "wrong"))
 		bob.ask(one, fmt.Sprintf(answer, "wrong"))
 		alice.ask(two, fmt.Sprintf(answer, "mellon"))
 		if said := until(t, events, `"id":1`); !strings.Contains(said, "mellon") {
 			t.Error(said)
+		}
+		events, id = asked()
+		alice.ask(two, `{"jsonrpc":"2.0","id":`+id+`}`)
+		if said := until(t, events, `"id":1`); !strings.Contains(said, "neither result nor error") {
+			t.Errorf("an invalid answer: %s", said)
 		}
 	})
 	t.Run("a wait", func(t *testing.T) {

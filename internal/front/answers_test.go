@@ -70,3 +70,22 @@ func TestAnswers_Away(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswers_Spoilt: an invalid answer also goes to the replica that asked, which ends the question.
+func TestAnswers_Spoilt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := peerAway{gone: true}
+		f := connectWith(t, Options{Peers: &peer}, view.Options{})
+		session := opened(f)
+		peer.gone = false
+		for i, body := range []string{`{"jsonrpc":"2.0","id":"q-replica2-1"}`, `{"jsonrpc":"2.0","id":"q-replica2-1","result":{"a":01}}`} {
+			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Mcp-Session-Id", session)
+			w := httptest.NewRecorder()
+			if f.ServeHTTP(w, r); peer.calls != i+1 || w.Code != http.StatusAccepted { // the status of the other replica
+				t.Errorf("%s: %d after %d calls", body, w.Code, peer.calls)
+			}
+		}
+	})
+}

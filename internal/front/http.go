@@ -100,13 +100,7 @@ func (f *Front) post(e *exchange) {
 	m := readMessage(data)
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
 	case m.refusal != nil:
-		if name := headerOf(r, sessionHeader); name != "" && m.Method == "" {
-			if s, err := f.find(r.Context(), name, e.who, r.Header, false); err == nil {
-				e.held = s
-				s.questions.spoilt(m)
-			}
-		}
-		e.refuse(http.StatusBadRequest, m.ID, m.refusal)
+		f.refused(e, m, data)
 	case e.unknownVersion(m.ID):
 	case f.passed(e, m, data):
 	case isModern && m.isRequest():

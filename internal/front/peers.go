@@ -290,7 +290,7 @@ func (f *Front) passed(e *exchange, m *message, body []byte) bool {
 func (f *Front) forward(e *exchange, m *message, body []byte, replica string, home bool) bool {
 	w := &forwarding{exchange: e}
 	send := f.send
-	if m != nil && m.IsResponse() {
+	if m != nil && m.Method == "" {
 		send = f.sendAnswer
 	}
 	err := send(w, e.r, m, body, replica)
