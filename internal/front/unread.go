@@ -13,7 +13,7 @@ type Unread struct {
 const unreadBytes = 128 << 20
 
 // NewUnread returns a bound for a process that may use this much memory, in bytes; 0 means no limit. The notifications take at most
-// unreadBytes, and at most a quarter of the memory.
+// unreadBytes, and at most a quarter of the memory. Beyond that, each stream has at most two small ones: one is being written, one waits.
 func NewUnread(memory int64) *Unread {
 	u := &Unread{most: unreadBytes}
 	if memory > 0 {
