@@ -27,7 +27,7 @@ func TestDaemon_Close(t *testing.T) {
 	}
 	d := &daemon{
 		reaper: proc.NewReaper(), log: quiet, pool: registry.NewPool(time.Hour, quiet),
-		daemon: attach.New(nil, time.Hour, quiet), sessions: make(map[*daemonSession]bool), kept: make(map[string]*keptApp),
+		daemon: attach.New(nil, time.Hour, quiet), lines: &app.Lines{}, sessions: make(map[*daemonSession]bool), kept: make(map[string]*keptApp),
 	}
 	_, done, err := d.keep(streams{err: t.Output()}, cfg, app.Command, nil) // the app has a reaper of its own
 	if err != nil {
