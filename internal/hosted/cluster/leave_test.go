@@ -75,5 +75,9 @@ func TestLeave_Gone(t *testing.T) {
 		there.Leave()
 		there.Close()
 		mcptest.WaitFor(t, "the other is gone", wait, func() bool { return here.replicas() == 1 })
+		here.takeBeat(&head{From: there.Self(), Do: doBeat})
+		if here.replicas() != 1 {
+			t.Error("a late beat looks like a new replica")
+		}
 	}
 }

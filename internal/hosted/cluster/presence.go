@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"mcpx/internal/base/lru"
 )
 
 const (
@@ -19,6 +21,9 @@ type presence struct {
 	epoch  int  // goes up when this replica may have lost messages
 	leaves bool // this replica has begun to shut down
 	peers  map[string]*peer
+	// ended has the replicas that have said goodbye. NATS keeps messages in order only within one subject, so a beat to all may come
+	// after the goodbye. It must not look like a new replica.
+	ended lru.Map[string, struct{}]
 	// patience is [Options.patience].
 	patience time.Duration
 }
@@ -53,6 +58,9 @@ func (p *presence) touch(now time.Time) {
 func (p *presence) heard(h *head, now time.Time) (isNew, lostMessages bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended.Find(h.From) != nil {
+		return false, false
+	}
 	one := p.peers[h.From]
 	if one == nil {
 		p.peers[h.From] = &peer{h.N, h.Leaves, now}
@@ -68,6 +76,7 @@ func (p *presence) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.peers, id)
+	p.ended.Get(id)
 }
 
 // silent reports whether any replica has been silent for longer than patience. Only sweep removes such replicas.
@@ -128,11 +137,7 @@ func (c *Cluster) Leave() {
 	c.presence.mu.Lock()
 	c.presence.leaves = true
 	c.presence.mu.Unlock()
-	// The beat is sent to each replica alone, as Close sends the goodbye, so that the two arrive in order. A beat that comes after
-	// the goodbye would look like a new replica.
-	for _, id := range c.Others() {
-		c.sendBeat("to." + id)
-	}
+	c.sendBeat("all")
 }
 
 // replicas returns the number of replicas, including this one.
