@@ -99,7 +99,7 @@ func (e *exchange) queue(message []byte, bytes *int) bool {
 	if e.closed || *bytes > 0 && *bytes+size > maxPending {
 		return false
 	}
-	if bytes == &e.queued.notifications && !e.front.options.Unread.add(size, *bytes == 0) {
+	if bytes == &e.queued.notifications && !e.front.options.Unread.add(size, *bytes) {
 		return false
 	}
 	if e.written == nil {

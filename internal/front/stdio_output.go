@@ -77,7 +77,7 @@ func (o *output) add(one outgoing) {
 // queues together, or after end.
 func (o *output) notify(message []byte) bool {
 	o.mu.Lock()
-	room := !o.ended && (o.pending == 0 || o.pending+len(message) <= maxPending) && o.all.add(len(message), o.pending == 0)
+	room := !o.ended && (o.pending == 0 || o.pending+len(message) <= maxPending) && o.all.add(len(message), o.pending)
 	if room {
 		o.pending += len(message)
 		o.queue = append(o.queue, outgoing{message: message})

@@ -74,9 +74,10 @@ func TestOutput(t *testing.T) {
 }
 
 // TestOutput_Unread: the notifications in a queue count towards those of all clients until they are written, or the queue has ended.
+// Also if there is no more room, each queue takes less than largeWrite.
 func TestOutput_Unread(t *testing.T) {
 	all := NewUnread(0)
-	all.most = 3 * largeWrite
+	all.most = 2 * largeWrite
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
 	o := newOutput(wire.NewWriter(out, wire.Newline), all, func() bool { return false })
 	other := newOutput(wire.NewWriter(out, wire.Newline), all, func() bool { return false })
@@ -84,7 +85,7 @@ func TestOutput_Unread(t *testing.T) {
 		to   *output
 		size int
 		want bool
-	}{{o, largeWrite, true}, {o, largeWrite, true}, {other, 2 * largeWrite, false}, {other, largeWrite - 1, true}, {other, largeWrite, false}, {other, 10, false}} {
+	}{{o, largeWrite, true}, {o, largeWrite, true}, {other, 2 * largeWrite, false}, {other, largeWrite - 11, true}, {other, 10, true}, {other, largeWrite, false}, {other, 10, false}} {
 		if got := one.to.notify(make([]byte, one.size)); got != one.want {
 			t.Errorf("%d bytes: %v", one.size, got)
 		}

@@ -13,7 +13,8 @@ type Unread struct {
 const unreadBytes = 128 << 20
 
 // NewUnread returns a bound for a process that may use this much memory, in bytes; 0 means no limit. The notifications take at most
-// unreadBytes, and at most a quarter of the memory. Beyond that, each stream has at most two small ones: one is being written, one waits.
+// unreadBytes, and at most a quarter of the memory. Beyond
+// that, less than largeWrite may wait in each stream while as much is being written.
 func NewUnread(memory int64) *Unread {
 	u := &Unread{most: unreadBytes}
 	if memory > 0 {
@@ -22,12 +23,12 @@ func NewUnread(memory int64) *Unread {
 	return u
 }
 
-// add counts a notification that is to wait, and reports whether there is room for it. alone means that no other waits in its stream.
-// For such a one there is always room, unless it is large, since a client that reads must not lose what others do not read. A
+// add counts a notification that is to wait, and reports whether there is room for it. behind is how many bytes of notifications wait in
+// its stream already. If they are few, there is always room, since a client that reads must not lose what others do not read. A
 // notification is never too large if none waits anywhere. If add returns true, written must be called with its size.
-func (u *Unread) add(size int, alone bool) bool {
+func (u *Unread) add(size, behind int) bool {
 	all := u.bytes.Add(int64(size))
-	if all <= u.most || all == int64(size) || alone && size < largeWrite {
+	if all <= u.most || all == int64(size) || behind+size < largeWrite {
 		return true
 	}
 	u.bytes.Add(-int64(size))
