@@ -64,7 +64,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 }
 
 func (cmd *checkCommand) Help() string {
-	return "Exits with 1 where a server is down, a tool that was asked for is not visible, or mcpx serve would not start.\n\n" + examples(
+	return "Exits with 1 where a server is down, a tool that was asked for is not visible, or the certificates or the audit trail of mcpx serve cannot be used.\n\n" + examples(
 		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
 }
 

@@ -13,8 +13,8 @@ type Unread struct {
 const unreadBytes = 128 << 20
 
 // NewUnread returns a bound for a process that may use this much memory, in bytes; 0 means no limit. The notifications take at most
-// unreadBytes, and at most a quarter of the memory. Beyond
-// that, less than largeWrite may wait in each stream while as much is being written.
+// unreadBytes, and at most a quarter of the memory. Beyond that, less than largeWrite may wait in each stream while as much is being
+// written.
 func NewUnread(memory int64) *Unread {
 	u := &Unread{most: unreadBytes}
 	if memory > 0 {
