@@ -31,18 +31,13 @@ func (f *Front) sendAnswer(w http.ResponseWriter, r *http.Request, m *message, b
 	}
 }
 
-// refused answers a POST of a message that is refused. If the message has no method, it may be the answer to a question, of another
-// replica too, and then ends the question.
-func (f *Front) refused(e *exchange, m *message, body []byte) {
-	if m.Method == "" {
-		if to := replicaOfQuestion(m.ID); to != "" && f.reaches(e.r, to) && f.forward(e, m, body, to, false) {
-			return
-		}
-		if name := headerOf(e.r, sessionHeader); name != "" {
-			if s, err := f.find(e.r.Context(), name, e.who, e.r.Header, false); err == nil {
-				e.held = s
-				s.questions.spoilt(m)
-			}
+// refused answers a POST of a message that is refused. If the message can only be the answer to an open question of its session, it ends
+// the question.
+func (f *Front) refused(e *exchange, m *message) {
+	if name := headerOf(e.r, sessionHeader); name != "" && m.Method == "" {
+		if s, err := f.find(e.r.Context(), name, e.who, e.r.Header, false); err == nil {
+			e.held = s
+			s.questions.spoilt(m)
 		}
 	}
 	e.refuse(http.StatusBadRequest, m.ID, m.refusal)

@@ -71,21 +71,26 @@ func TestAnswers_Away(t *testing.T) {
 	}
 }
 
-// TestAnswers_Spoilt: an invalid answer also goes to the replica that asked, which ends the question.
+// TestAnswers_Spoilt: a message without result and error, or an invalid one, that has the id of a question of another replica goes to
+// that replica, which must end the question. A message with another id does not.
 func TestAnswers_Spoilt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":"q-replica2-1"}`
+	for body, want := range map[string]int{
+		answer: 1, "[" + answer + "]": 1, `{"jsonrpc":"2.0","id":"q-replica2-1","result":{"a":}}`: 1,
+		`{"jsonrpc":"2.0","id":"q-replica2-1","result":"` + "\xff" + `"}`: 1,
+		`{"jsonrpc":"2.0","id":1}`:                                        0,
+		`{"jsonrpc":"2.0","id":"q-replica2-1","method":"tools/list",}`:    0,
+	} {
 		peer := peerAway{gone: true}
 		f := connectWith(t, Options{Peers: &peer}, view.Options{})
 		session := opened(f)
 		peer.gone = false
-		for i, body := range []string{`{"jsonrpc":"2.0","id":"q-replica2-1"}`, `{"jsonrpc":"2.0","id":"q-replica2-1","result":{"a":01}}`} {
-			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Mcp-Session-Id", session)
-			w := httptest.NewRecorder()
-			if f.ServeHTTP(w, r); peer.calls != i+1 || w.Code != http.StatusAccepted { // the status of the other replica
-				t.Errorf("%s: %d after %d calls", body, w.Code, peer.calls)
-			}
+		r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Session-Id", session)
+		f.ServeHTTP(httptest.NewRecorder(), r)
+		if peer.calls != want {
+			t.Errorf("%s was forwarded %d times, want %d", body, peer.calls, want)
 		}
-	})
+	}
 }

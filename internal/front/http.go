@@ -99,8 +99,9 @@ func (f *Front) post(e *exchange) {
 	}
 	m := readMessage(data)
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
+	case m.refusal != nil && m.passable() && f.passed(e, m, data):
 	case m.refusal != nil:
-		f.refused(e, m, data)
+		f.refused(e, m)
 	case e.unknownVersion(m.ID):
 	case f.passed(e, m, data):
 	case isModern && m.isRequest():
@@ -237,7 +238,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 			}
 		}
 		switch {
-		case m.refusal != nil && s.questions.spoilt(m):
+		case m.refusal != nil && (s.questions.spoilt(m) || m.passable() && f.passedOfBatch(e, m, data)):
 		case m.refusal != nil:
 			e.answer(refuse(m.ID, m.refusal).body)
 		case m.modern() || m.row.opens:

@@ -123,7 +123,7 @@ func (f *Front) reaches(r *http.Request, replica string) bool {
 func (f *Front) namedIn(_ *exchange, m *message) string {
 	switch {
 	case m == nil:
-	case m.IsResponse():
+	case m.Method == "":
 		return replicaOfQuestion(m.ID)
 	case m.Method == "notifications/progress":
 		return replicaOfQuestion(wire.Member(m.Params, "progressToken"))
@@ -144,6 +144,10 @@ func (f *Front) namedIn(_ *exchange, m *message) string {
 	}
 	return ""
 }
+
+// passable reports whether a message that is refused can only be the answer to a question that a replica has asked. That replica must
+// get the message, because it has to end the question (see [questions.spoilt]).
+func (m *message) passable() bool { return m.Method == "" && replicaOfQuestion(m.ID) != "" }
 
 // replicaOfQuestion returns the replica that asked a question, from the question's id.
 func replicaOfQuestion(id json.RawMessage) string {
