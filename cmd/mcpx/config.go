@@ -81,15 +81,19 @@ func (s streams) readingSecrets(ctx context.Context) config.Options {
 
 // logger returns a logger to stderr. --log-level overrides level.
 func (c *cli) logger(s streams, level, format string) *slog.Logger {
-	var l slog.Level
-	if l.UnmarshalText([]byte(cmp.Or(string(c.LogLevel), level))) != nil {
-		l = slog.LevelInfo
-	}
-	options := &slog.HandlerOptions{Level: l}
+	options := &slog.HandlerOptions{Level: levelOf(cmp.Or(string(c.LogLevel), level))}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(s.err, options))
 	}
 	return slog.New(slog.NewTextHandler(s.err, options))
+}
+
+// levelOf returns the level with a name of the config key log_level; info for any other name.
+func levelOf(name string) (level slog.Level) {
+	if level.UnmarshalText([]byte(name)) != nil {
+		return slog.LevelInfo
+	}
+	return level
 }
 
 // startOrKeep returns an app for one command: a new one or, in the daemon, one that several commands share. The caller must call

@@ -234,8 +234,8 @@ func (d *daemon) keep(s streams, cfg *config.Config, profile app.Profile, names 
 			stderr: &fanOut{to: make(map[*droppingWriter]bool)},
 		}
 		log := slog.New(slog.NewMultiHandler(
-			slog.NewTextHandler(one.stderr, &slog.HandlerOptions{Level: slog.LevelError}), // a command prints its result, not a log
-			(&cli{}).logger(streams{err: d.lines}, cfg.LogLevel, "text").Handler(),        // for mcpx logs
+			slog.NewTextHandler(one.stderr, &slog.HandlerOptions{Level: slog.LevelError}),    // a command prints its result, not a log
+			slog.NewTextHandler(d.lines, &slog.HandlerOptions{Level: levelOf(cfg.LogLevel)}), // for mcpx logs
 		))
 		if one.app, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Only: names, Origin: s.origin}); err != nil {
 			return nil, nil, err

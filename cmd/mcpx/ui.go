@@ -78,11 +78,7 @@ func newUI(ctx context.Context, c *cli, s streams, lines *app.Lines) (*ui, error
 	if err != nil {
 		return nil, err
 	}
-	level := slog.LevelInfo
-	if level.UnmarshalText([]byte(cfg.LogLevel)) != nil {
-		level = slog.LevelInfo
-	}
-	log := slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: levelOf(cfg.LogLevel)}))
 	a, err := app.New(app.Options{Config: cfg, Profile: app.Desk, Log: log, Lines: lines, Origin: s.origin})
 	if err != nil {
 		listener.Close()

@@ -104,19 +104,25 @@ func TestRevoked_Changed(t *testing.T) {
 	}
 }
 
-// TestRevoked_AtAnotherReplica: a call that another replica has passed on goes on after its client has got a handle, and ends with
-// the token of its request.
-func TestRevoked_AtAnotherReplica(t *testing.T) {
-	mcptest.NoLeaks(t)
-	one, fakes := workshop(t, everybody, `,"clients":{"waiter":{"call_wait":"100ms"}}`+clusterAt(mcptest.StartNATS(t).URL, clusterKey))
+// twoOfAlice returns two replicas that alice has a token for. A session of hers has its calls at one replica. more is for the config.
+func twoOfAlice(t *testing.T, more string) (one, two *endpoint, fakes map[string]*mcptest.HTTPServer) {
+	one, fakes = workshop(t, everybody, more+clusterAt(mcptest.StartNATS(t).URL, clusterKey))
 	for i := range one.cfg.Servers {
-		one.cfg.Servers[i].Session = "per_client" // a session of mcpx has its calls at one replica
+		one.cfg.Servers[i].Session = "per_client"
 	}
 	if err := one.app.reload(one.withTokens("alice")); err != nil {
 		t.Fatal(err)
 	}
-	two := serving(t, one.withTokens("alice"))
+	two = serving(t, one.withTokens("alice"))
 	meet(t, one, two)
+	return one, two, fakes
+}
+
+// TestRevoked_AtAnotherReplica: a call that another replica has passed on goes on after its client has got a handle, and ends with
+// the token of its request.
+func TestRevoked_AtAnotherReplica(t *testing.T) {
+	mcptest.NoLeaks(t)
+	one, two, fakes := twoOfAlice(t, `,"clients":{"waiter":{"call_wait":"100ms"}}`)
 	_, waits := waitingCall(t)
 	alice := two.visitor(t, "alice", legacyEra, false)
 	alice.name = "waiter"
@@ -137,15 +143,7 @@ func TestRevoked_AtAnotherReplica(t *testing.T) {
 // TestRevoked_Forwarded: a call that a replica has forwarded ends with an error if its token is revoked at this replica.
 func TestRevoked_Forwarded(t *testing.T) {
 	mcptest.NoLeaks(t)
-	one, fakes := workshop(t, everybody, clusterAt(mcptest.StartNATS(t).URL, clusterKey))
-	for i := range one.cfg.Servers {
-		one.cfg.Servers[i].Session = "per_client" // a session of mcpx has its calls at one replica
-	}
-	if err := one.app.reload(one.withTokens("alice")); err != nil {
-		t.Fatal(err)
-	}
-	two := serving(t, one.withTokens("alice"))
-	meet(t, one, two)
+	one, two, fakes := twoOfAlice(t, "")
 	_, waits := waitingCall(t)
 	alice := two.visitor(t, "alice", legacyEra, false)
 	alice.ask(t, "/mcp", "tools/call", execute("fake", "echo", `{"text":"x"}`))

@@ -19,8 +19,8 @@ import (
 // views has the views that clients have connected to. A view decides which servers and tools a client sees. Over HTTP, a view
 // has a path: http_path (a config key, by default /mcp) or one below it.
 type views struct {
-	app    *App
-	unread *front.Unread
+	app     *App
+	pending *front.Pending
 
 	// The method get holds mu from the moment when it looks up a view in the current config until the view is in open. So the method drain,
 	// which runs after a change of the config, also finds a view that was being opened with the old config.
@@ -30,7 +30,7 @@ type views struct {
 }
 
 func newViews(a *App) *views {
-	return &views{app: a, unread: front.NewUnread(memoryOf(a.Config)), open: make(map[string]*openView)}
+	return &views{app: a, pending: front.NewPending(memoryOf(a.Config)), open: make(map[string]*openView)}
 }
 
 // openView is a view together with its front, the handler that serves the clients of the view.
@@ -68,7 +68,8 @@ func (v *views) get(name string) *openView {
 		Peers:        a.peers(),
 		Homed:        func() []string { return a.homed(name, sessionsOfOwn) },
 		PerPrincipal: func() []string { return a.homed(name, sessionPerPrincipal) },
-		Admission:    a.limits, Unread: v.unread, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
+		Admission:    a.limits, Pending: v.pending,
+		Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
 	return one

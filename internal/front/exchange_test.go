@@ -95,12 +95,12 @@ func TestExchange_Flood(t *testing.T) {
 	})
 }
 
-// TestExchange_Unread: notifications that the clients of many streams do not read are bounded together. Beyond that, a stream whose client
+// TestExchange_Pending: notifications that the clients of many streams do not read are bounded together. Beyond that, a stream whose client
 // reads still gets small ones, and there is room again when the others are written or their connections have ended.
-func TestExchange_Unread(t *testing.T) {
+func TestExchange_Pending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		unread := NewUnread(16 * maxPending) // at most a quarter of it
-		f := connectWith(t, Options{Unread: unread}, view.Options{})
+		pending := NewPending(16 * maxPending) // at most a quarter of it
+		f := connectWith(t, Options{Pending: pending}, view.Options{})
 		open := func() (*exchange, *stuck) {
 			w := &stuck{httptest.NewRecorder(), make(chan struct{})}
 			return f.newExchange(w, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)), w
@@ -115,7 +115,7 @@ func TestExchange_Unread(t *testing.T) {
 			e.notify("large", large)
 			streams, clients = append(streams, e), append(clients, w)
 		}
-		if n := unread.bytes.Load(); n < 2*maxPending || n > 4*maxPending {
+		if n := pending.bytes.Load(); n < 2*maxPending || n > 4*maxPending {
 			t.Errorf("%d bytes wait", n)
 		}
 		reader, w := open()
@@ -130,7 +130,7 @@ func TestExchange_Unread(t *testing.T) {
 			close(clients[i].reads)
 			e.close()
 		}
-		if n := unread.bytes.Load(); n != 0 {
+		if n := pending.bytes.Load(); n != 0 {
 			t.Errorf("%d bytes are still counted", n)
 		}
 	})

@@ -36,8 +36,8 @@ type Options struct {
 	Known func(*caller.Principal) bool
 	// Admission limits the clients' sessions, messages and bodies; nil means no limits.
 	Admission Admission
-	// Unread bounds the notifications that clients have not read yet; several fronts may share it. nil means NewUnread(0).
-	Unread *Unread
+	// Pending bounds the notifications that clients have not read yet; several fronts may share it. nil means NewPending(0).
+	Pending *Pending
 	// Trace, if not nil, gets the messages from clients (received is true) and those that this process sends to clients. peer
 	// names the connection, or only its kind. Trace must not block.
 	Trace func(peer string, received bool, message []byte)
@@ -132,8 +132,8 @@ func New(v view.View, options Options) *Front {
 	if options.Admission == nil {
 		options.Admission = unbounded{}
 	}
-	if options.Unread == nil {
-		options.Unread = NewUnread(0)
+	if options.Pending == nil {
+		options.Pending = NewPending(0)
 	}
 	options.Name = cmp.Or(options.Name, "mcpx")
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)

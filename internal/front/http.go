@@ -99,7 +99,7 @@ func (f *Front) post(e *exchange) {
 	}
 	m := readMessage(data)
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
-	case m.refusal != nil && m.passable() && f.passed(e, m, data):
+	case m.spoiltAnswer() && f.passed(e, m, data):
 	case m.refusal != nil:
 		f.refused(e, m)
 	case e.unknownVersion(m.ID):
@@ -238,7 +238,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 			}
 		}
 		switch {
-		case m.refusal != nil && (s.questions.spoilt(m) || m.passable() && f.passedOfBatch(e, m, data)):
+		case m.refusal != nil && (s.questions.spoilt(m) || m.spoiltAnswer() && f.passedOfBatch(e, m, data)):
 		case m.refusal != nil:
 			e.answer(refuse(m.ID, m.refusal).body)
 		case m.modern() || m.row.opens:

@@ -91,7 +91,7 @@ func (e *exchange) alive() { e.queue(nil, &e.queued.notifications) }
 
 // queue adds a message to the event stream; nil adds a keep-alive. bytes is the field of e.queued that counts its kind. queue returns
 // false if the answer has begun, or if others of its kind wait and all together have more than maxPending bytes. A notification also
-// counts towards Options.Unread until it is written.
+// counts towards Options.Pending until it is written.
 func (e *exchange) queue(message []byte, bytes *int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +99,7 @@ func (e *exchange) queue(message []byte, bytes *int) bool {
 	if e.closed || *bytes > 0 && *bytes+size > maxPending {
 		return false
 	}
-	if bytes == &e.queued.notifications && !e.front.options.Unread.add(size, *bytes) {
+	if bytes == &e.queued.notifications && !e.front.options.Pending.add(size, *bytes) {
 		return false
 	}
 	if e.written == nil {
@@ -127,7 +127,7 @@ func (e *exchange) writeQueued() {
 			return
 		}
 		e.event(batch...)
-		e.front.options.Unread.written(notifications)
+		e.front.options.Pending.written(notifications)
 	}
 }
 

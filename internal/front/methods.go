@@ -109,7 +109,8 @@ type ownRequest struct {
 type sender interface {
 	// notify sends a notification. It does not block: if the client does not read, the notification is dropped.
 	notify(method string, params json.RawMessage)
-	// send sends a request to the client. It returns false if that is not possible, such as when the client does not read.
+	// send sends a request to the client, or takes one back. It returns false if that is not possible, such as when the client does
+	// not read.
 	send(request []byte) bool
 	// alive sends a keep-alive if the connection needs one, so that proxies do not close it.
 	alive()

@@ -145,9 +145,11 @@ func (f *Front) namedIn(_ *exchange, m *message) string {
 	return ""
 }
 
-// passable reports whether a message that is refused can only be the answer to a question that a replica has asked. That replica must
-// get the message, because it has to end the question (see [questions.spoilt]).
-func (m *message) passable() bool { return m.Method == "" && replicaOfQuestion(m.ID) != "" }
+// spoiltAnswer reports whether a message is refused and can only be the answer to a question that a replica has asked. That replica
+// must get the message, because it has to end the question (see [questions.spoilt]).
+func (m *message) spoiltAnswer() bool {
+	return m.refusal != nil && m.Method == "" && replicaOfQuestion(m.ID) != ""
+}
 
 // replicaOfQuestion returns the replica that asked a question, from the question's id.
 func replicaOfQuestion(id json.RawMessage) string {

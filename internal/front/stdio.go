@@ -107,7 +107,7 @@ func (f *Front) newStdioServer(options StdioOptions) *stdioServer {
 // serve serves one client over any connection, in the way that [Front.ServeStdio] describes.
 func (s *stdioServer) serve(ctx context.Context, c Socket) error {
 	f, options := s.front, s.options
-	s.out = newOutput(c, f.options.Unread, func() bool { return len(s.places) > 0 })
+	s.out = newOutput(c, f.options.Pending, func() bool { return len(s.places) > 0 })
 	if f.options.Trace != nil {
 		s.out.trace = func(message []byte) { f.traced(options.Peer, false, message) }
 	}

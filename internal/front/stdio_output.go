@@ -10,7 +10,7 @@ import (
 // write.
 type output struct {
 	w      messageWriter
-	all    *Unread       // bounds the notifications of all clients together
+	all    *Pending      // bounds the notifications of all clients together
 	busy   func() bool   // reports whether more answers may be queued in a moment
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
@@ -42,7 +42,7 @@ type messageWriter interface {
 	Write(messages ...[]byte) error
 }
 
-func newOutput(w messageWriter, all *Unread, busy func() bool) *output {
+func newOutput(w messageWriter, all *Pending, busy func() bool) *output {
 	return &output{w: w, all: all, busy: busy, failed: make(chan struct{}), queued: make(chan struct{}, 1)}
 }
 

@@ -26,7 +26,7 @@ func (g *gatedOutput) Write(p []byte) (int, error) {
 // queue. Only the goroutine that writes has to wait.
 func TestOutput(t *testing.T) {
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
-	o := newOutput(wire.NewWriter(out, wire.Newline), NewUnread(0), func() bool { return false })
+	o := newOutput(wire.NewWriter(out, wire.Newline), NewPending(0), func() bool { return false })
 	var written []string
 	say := func(text string) (message []byte, done func()) {
 		return []byte(text), func() { written = append(written, text) }
@@ -73,10 +73,10 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestOutput_Unread: the notifications in a queue count towards those of all clients until they are written, or the queue has ended.
+// TestOutput_Pending: the notifications in a queue count towards those of all clients until they are written, or the queue has ended.
 // Also if there is no more room, each queue takes less than largeWrite.
-func TestOutput_Unread(t *testing.T) {
-	all := NewUnread(0)
+func TestOutput_Pending(t *testing.T) {
+	all := NewPending(0)
 	all.most = 2 * largeWrite
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
 	o := newOutput(wire.NewWriter(out, wire.Newline), all, func() bool { return false })
